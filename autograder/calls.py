@@ -1,0 +1,115 @@
+"""Calling the function under test, and turning what it returns into plain values.
+
+The judge sees a function only through `call(args, kwargs) -> Outcome`. In this process that is
+`functools.partial(run, function)`; a sandboxed function and one in the reader's browser give the same
+outcomes. This file needs nothing but NumPy, because the sandbox loads it too.
+"""
+
+import copy
+import traceback
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one call.
+
+    Attributes
+    ----------
+    kind : str
+        "returned", "raised", "timed out", "crashed" or "not found".
+    value : ndarray or Odd
+        What was returned, as a plain array (a scalar has no axes).
+    after : tuple
+        The arguments `(args, kwargs)` as the call left them.
+    error : str
+        What was raised, or why there is no answer, in words.
+    bases : tuple of str
+        The names of the exception's classes, its own first.
+    """
+
+    kind: str
+    value: object = None
+    after: object = None
+    error: str = ""
+    bases: tuple = ()
+
+    @property
+    def unwritten(self):
+        """Whether the function is still a stub."""
+        return self.bases[:1] == ("NotImplementedError",)
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A returned value that is no plain numeric array, in words: "None", "a dict"."""
+
+    what: str
+
+
+def plain(value):
+    """Turn a returned value into a plain numeric array, or say in words what it is.
+
+    Parameters
+    ----------
+    value : object
+        Anything: a number, a nested list, a torch tensor, a subclass of ndarray.
+
+    Returns
+    -------
+    ndarray or Odd
+        An exact `numpy.ndarray` of booleans, integers or floats that shares no memory with `value`.
+    """
+    if value is None:
+        return Odd("None (is there a return?)")
+    if isinstance(value, (str, bytes, dict, set)) or callable(value):
+        return Odd(f"{_article(type(value).__name__)}")
+    if hasattr(value, "detach"):  # a torch tensor: NumPy refuses one with a gradient or in bfloat16
+        value = value.detach().cpu()
+        if str(value.dtype) == "torch.bfloat16":
+            value = value.float()
+    try:
+        array = np.array(np.asarray(value), copy=True, subok=False)
+    except ValueError:
+        return Odd(f"{_article(type(value).__name__)} of rows of unequal length")
+    if type(array) is not np.ndarray or array.dtype.kind not in "biuf":
+        return Odd(f"{_article(type(value).__name__)} that is no array of numbers")
+    return array
+
+
+def _article(noun):
+    return f"an {noun}" if noun[:1] in "aeiou" else f"a {noun}"
+
+
+def run(function, args, kwargs):
+    """Call a function on copies of the arguments.
+
+    Exceptions, `SystemExit` too, become an outcome; only `KeyboardInterrupt` passes.
+    """
+    args, kwargs = copy.deepcopy(args), copy.deepcopy(kwargs)
+    try:
+        value = plain(function(*args, **kwargs))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the learner's code does, it is an answer and not our failure
+        return Outcome("raised", after=(args, kwargs), error=_in_words(error), bases=_bases(error))
+    return Outcome("returned", value=value, after=(args, kwargs))
+
+
+def _bases(error):
+    return tuple(base.__name__ for base in type(error).__mro__)
+
+
+def _in_words(error, limit=600):
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its text cannot be read)"
+    words = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    if frames:
+        last = [frame for frame in frames if frame.filename == frames[0].filename][-1]  # the learner's own line
+        words += f" (line {last.lineno}: {last.line})" if last.line else f" (line {last.lineno})"
+    return words if len(words) <= limit else words[:limit] + " …"

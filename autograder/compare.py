@@ -1,0 +1,166 @@
+"""Whether an answer is right and, if not, in what words."""
+
+import numpy as np
+
+from autograder.calls import Odd
+
+KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats"}
+LOW_PRECISION = 1e-4  # for float32 and narrower, on outputs of order 1
+SHORT = 8  # a row with so many entries is shown whole
+
+
+def tolerance_for(answer, tolerance):
+    """Tolerance for an answer of this width: the exercise's own for float64."""
+    narrow = answer.dtype.kind == "f" and answer.dtype.itemsize < 8
+    return max(tolerance, LOW_PRECISION) if narrow else tolerance
+
+
+def difference(answer, expected, tolerance, label=None):
+    """Say how an answer differs from what was expected.
+
+    Parameters
+    ----------
+    answer : ndarray or Odd
+        As `calls.plain` gives it.
+    expected : ndarray
+        The reference's answer, a plain array.
+    tolerance : float
+        Absolute and relative, for float64.
+    label : function, optional
+        Index of an entry to words for it.
+
+    Returns
+    -------
+    str or None
+        None when the answer is right.
+    """
+    if isinstance(answer, Odd):
+        return f"should return {_form(expected)}; yours returned {answer.what}"
+    if answer.dtype.kind == "f" and not np.isfinite(answer).all():
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(answer))[0])
+        at = f" at {_index(index)}" if index else ""
+        return f"should be finite everywhere; yours has {answer[index]}{at}"
+    empty = answer.size == 0 and answer.shape == expected.shape  # an empty list has no kind
+    if KINDS[answer.dtype.kind] != KINDS[expected.dtype.kind] and not empty:
+        return f"should be of {KINDS[expected.dtype.kind]}; yours is of {KINDS[answer.dtype.kind]}, {_number(answer)}"
+    if answer.shape != expected.shape:
+        return _shapes(answer, expected)
+    wrong = ~close(answer, expected, tolerance)
+    if not wrong.any():
+        return None
+    return _values(answer, expected, wrong, label)
+
+
+def close(answer, expected, tolerance):
+    """Entry by entry, whether two arrays of one shape agree."""
+    if expected.dtype.kind != "f":
+        return answer == expected
+    allowed = tolerance_for(answer, tolerance)
+    return np.abs(answer.astype(np.float64) - expected) <= allowed + allowed * np.abs(expected)
+
+
+def same(answer, other, tolerance):
+    """Whether two answers, plain or odd, are the same."""
+    if isinstance(answer, Odd) or isinstance(other, Odd):
+        return type(answer) is type(other) and answer == other
+    if answer.shape != other.shape or KINDS[answer.dtype.kind] != KINDS[other.dtype.kind]:
+        return False
+    with np.errstate(invalid="ignore"):
+        both_nan = np.isnan(answer) & np.isnan(other) if other.dtype.kind == "f" else False
+        return bool((close(answer, other, tolerance) | both_nan | (answer == other)).all())
+
+
+def _form(expected):
+    kind = KINDS[expected.dtype.kind]
+    return f"one of the {kind}" if expected.ndim == 0 else f"{kind} of shape {expected.shape}"
+
+
+def _shapes(answer, expected):
+    message = f"should have shape {expected.shape}; yours has {answer.shape}"
+    if expected.ndim == 0:
+        message = f"should be one number; yours has shape {answer.shape}"
+    elif answer.ndim == 0:
+        message = f"should have shape {expected.shape}; yours is one number, {_number(answer)}"
+    elif answer.ndim > 1 and answer.shape == expected.shape[::-1]:
+        message += " (the axes in reverse)"
+    elif answer.size == expected.size:
+        message += " (as many numbers, arranged otherwise)"
+    return message
+
+
+def _values(answer, expected, wrong, label):
+    index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    if not index:
+        return f"should be {_number(expected)}; yours is {_number(answer)}"
+    words = f", {label(index)}" if label else ""
+    if len(index) > 1 and expected.shape[-1] <= SHORT:
+        row = index[:-1]
+        found = f"row {_index(row)} should be {_row(expected[row])}{words}; yours is {_row(answer[row])}"
+        found += _whose_row(answer[row], expected, label)
+    elif len(index) == 1 and expected.size <= SHORT:
+        found = f"should be {_row(expected)}; yours is {_row(answer)}"
+    else:
+        found = f"entry {_index(index)} should be {_number(expected[index])}{words}; yours is {_number(answer[index])}"
+    count = int(wrong.sum())
+    return found if count == 1 else f"{found} ({count} of {wrong.size} entries differ)"
+
+
+def _whose_row(row, expected, label):
+    """Where the learner's row stands in the right answer, if it stands there once."""
+    rows = expected.reshape(-1, expected.shape[-1])
+    hits = np.flatnonzero((np.abs(rows - row) <= 1e-9).all(axis=-1)) if rows.dtype.kind != "b" else []
+    if len(hits) != 1:
+        return ""
+    place = tuple(int(i) for i in np.unravel_index(hits[0], expected.shape[:-1]))
+    return f", {label((*place, 0))}" if label else f", which belongs in row {_index(place)}"
+
+
+def pattern(answer, expected, tolerance):
+    """A relation between answer and expectation that often gives the mistake away, as a sentence, or ""."""
+    if isinstance(answer, Odd) or answer.shape != expected.shape or expected.dtype.kind != "f" or expected.size < 2:
+        return ""
+    answer = answer.astype(np.float64)
+    if not np.isfinite(answer).all():
+        return ""
+
+    def right(other):
+        return bool(close(other, expected, max(tolerance, 1e-6)).all())
+
+    largest = np.unravel_index(np.abs(expected).argmax(), expected.shape)
+    if expected[largest] != 0 and answer[largest] != 0:
+        factor = answer[largest] / expected[largest]
+        if right(answer / factor):
+            how = "with the sign turned" if np.isclose(factor, -1) else f"times {factor:.4g}"
+            return f" Everywhere yours is the right answer {how}."
+    if expected.ndim == 2:
+        if right(answer[::-1]):
+            return " Yours has the right rows from last to first."
+        if answer.shape[0] == answer.shape[1] and right(answer.T):
+            return " Yours is the transpose of the right answer."
+        for axis, what in ((0, "rows"), (1, "columns")):
+            if right(_sorted_like(answer, expected, axis)):
+                return f" Yours has the right {what} in another order."
+    return ""
+
+
+def _sorted_like(answer, expected, axis):
+    """The answer's rows (or columns) put into the order in which the sorted ones match."""
+    a, e = (np.moveaxis(x, axis, 0) for x in (answer, expected))
+    out = np.empty_like(a)
+    out[np.lexsort(e.T)] = a[np.lexsort(a.T)]
+    return np.moveaxis(out, 0, axis)
+
+
+def _index(index):
+    return str(index[0]) if len(index) == 1 else "(" + ", ".join(map(str, index)) + ")"
+
+
+def _number(value):
+    value = np.asarray(value)
+    if value.ndim:
+        return _row(value.ravel()) if value.size <= SHORT else f"shape {value.shape}"
+    return f"{value[()]:.6g}" if value.dtype.kind == "f" else str(value[()])
+
+
+def _row(values):
+    return "[" + ", ".join(_number(value) for value in values) + "]"
