@@ -1,0 +1,114 @@
+"""`make exercises`: from solutions/<chapter>.py to nbgrader's source notebook and the learner's notebook.
+
+The source notebook (`_build/source/`) is not committed; the learner's (`exercises/`) is, and a test fails
+when it is out of date. Every run gives the same bytes.
+"""
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbgrader.apps import NbGraderAPI
+from traitlets.config import PyFileConfigLoader
+
+from autograder.exercise import CHAPTERS, exercises
+from autograder.source import exercise_texts, module_path, notebook, solution_name
+
+ROOT = Path(__file__).parents[1]
+KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+SETUP = "# The course's checks. The book's page *Get started* says how to install them.\nfrom autograder import check"
+
+
+def source_notebook(chapter):
+    """nbgrader's source notebook of a chapter: texts, solutions, checks with their points.
+
+    Parameters
+    ----------
+    chapter : str
+
+    Returns
+    -------
+    NotebookNode
+        Cell ids and metadata depend on the source alone.
+
+    Raises
+    ------
+    ValueError
+        If the declared exercises are not those of the module, or one of them has no check cell.
+    """
+    solved, texts = notebook(chapter), exercise_texts(chapter)
+    declared = {exercise.name: exercise for exercise in exercises(chapter)}
+    if list(declared) != list(texts):
+        raise ValueError(f"{chapter}: declared are {list(declared)}, written in the module are {list(texts)}")
+    cells, name = [], None
+    for number, cell in enumerate(solved.cells):
+        following = solved.cells[number + 1].source if number + 1 < len(solved.cells) else ""
+        source, metadata, cell_id = cell.source, {}, f"{cell.cell_type}-{number}"
+        if cell.cell_type == "markdown" and solution_name(following):
+            name = solution_name(following)
+            source, cell_id = _exercise_cell(texts[name], declared[name]), f"text_{name}"
+        elif solution_name(source):
+            cell_id, metadata = name, _nbgrader(name, grade=False)
+        elif "active-ipynb" in cell.metadata.get("tags", []):
+            cell_id, metadata = f"check_{name}", _nbgrader(f"check_{name}", grade=True, points=declared.pop(name).points)
+        make = nbformat.v4.new_markdown_cell if cell.cell_type == "markdown" else nbformat.v4.new_code_cell
+        cells.append(make(source, id=cell_id, metadata=metadata))
+        if number == 0:
+            cells.append(nbformat.v4.new_code_cell(SETUP, id="setup"))
+    if declared:
+        raise ValueError(f"{chapter}: no check cell follows {', '.join(declared)}")
+    return nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
+
+
+def _exercise_cell(text, exercise):
+    level = "●" * exercise.difficulty + "○" * (3 - exercise.difficulty)
+    head = f"Difficulty {level} · up to {exercise.minutes} minutes · {exercise.points:g} points"
+    hints = ""
+    for number, hint in reversed(list(enumerate(text.hints, start=1))):  # each stands inside the one before it
+        hints = f"<details><summary>Hint {number}</summary>\n\n{hint}\n\n{hints}</details>\n"
+    return "\n\n".join(part for part in (f"## {text.title}", f"*{head}*", text.text, hints.strip()) if part)
+
+
+def _nbgrader(grade_id, *, grade, points=None):
+    cell = {"cell_type": "code", "grade": grade, "grade_id": grade_id, "locked": grade, "schema_version": 3}
+    cell |= {"solution": not grade, "task": False}
+    return {"nbgrader": cell | ({"points": float(points)} if grade else {})}
+
+
+def generate(chapter, root=ROOT):
+    """Write a chapter's source notebook and, through nbgrader's own `generate_assignment`, its exercise notebook.
+
+    Parameters
+    ----------
+    chapter : str
+    root : path
+        The course: `_build/source/` and `exercises/` are written under it.
+    """
+    root = Path(root)
+    path = root / "_build" / "source" / chapter / f"{chapter}.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(source_notebook(chapter), path)
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
+    config.CourseDirectory.root = str(root)
+    with tempfile.TemporaryDirectory() as scratch:
+        config.CourseDirectory.db_url = f"sqlite:///{scratch}/gradebook.db"  # a class's own is not ours to touch
+        result = NbGraderAPI(config=config).generate_assignment(chapter, force=True)
+    if not result["success"]:
+        raise RuntimeError(f"{chapter}: nbgrader could not make the exercise notebook\n{result.get('error') or result.get('log')}")
+    out = root / "exercises" / chapter
+    shutil.rmtree(out / ".ipynb_checkpoints", ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m autograder.generate", description="Write the exercise notebooks.")
+    parser.add_argument("chapter", nargs="*", help="default: all")
+    chapters = parser.parse_args().chapter or [chapter for chapter in CHAPTERS if module_path(chapter).exists()]
+    for chapter in chapters:
+        generate(chapter)
+        print(f"exercises/{chapter}/{chapter}.ipynb")
+
+
+if __name__ == "__main__":
+    main()
