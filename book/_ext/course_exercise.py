@@ -1,0 +1,141 @@
+"""`{task}`: an exercise on the page, from the module that holds its solution. `{notebook}`: where to solve it."""
+
+import os
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.fileutil import copy_asset_file
+from sphinx.util.osutil import ensuredir
+
+from autograder.exercise import find
+from autograder.source import exercise_texts
+from course_html import details, parse, parse_inline, tag
+
+logger = logging.getLogger(__name__)
+ROOT = Path(__file__).parents[2]
+DIFFICULTY = {1: "easy", 2: "moderate", 3: "hard"}
+
+
+def notebook_links(directive, chapter):
+    """The links to a chapter's notebook: to download from this site, to open in Colab."""
+    config, up = directive.config, "../" * directive.env.docname.count("/")
+    path = f"exercises/{chapter}/{chapter}.ipynb"
+    colab = f"https://colab.research.google.com/github/{config.repository}/blob/{config.repository_branch}/{path}"
+    download = tag(
+        "a", nodes.Text("Download the notebook"), href=f"{up}notebooks/{chapter}.ipynb", download=f"{chapter}.ipynb"
+    )
+    return [download, nodes.Text(" · "), tag("a", nodes.Text("Open in Colab"), href=colab)]
+
+
+class Notebook(SphinxDirective):
+    """Links to the notebook of a chapter."""
+
+    required_arguments = 1
+
+    def run(self):
+        chapter = self.arguments[0]
+        self.env.note_dependency(str(ROOT / "solutions" / f"{chapter}.py"))
+        if not (ROOT / "exercises" / chapter / f"{chapter}.ipynb").exists():
+            logger.warning("no notebook of chapter %r: run make exercises", chapter, location=self.get_location())
+        return [tag("p", *notebook_links(self, chapter), classes=["notebook-links"])]
+
+
+class Task(SphinxDirective):
+    """An exercise: what it asks, hints, the stub and, unless they are hidden, the solution."""
+
+    required_arguments = 1
+
+    def run(self):
+        name = self.arguments[0]
+        try:
+            exercise = find(name)
+        except KeyError:
+            raise self.error(f"there is no exercise {name!r}") from None
+        self.env.note_dependency(str(ROOT / "solutions" / f"{exercise.chapter}.py"))
+        self.env.note_dependency(str(ROOT / "autograder" / "cases" / f"{exercise.chapter}.py"))
+        text = exercise_texts(exercise.chapter)[name]
+
+        number = self.env.temp_data["exercise_number"] = self.env.temp_data.get("exercise_number", 0) + 1
+        label = f"exercise-{nodes.make_id(name)}"
+        std = self.env.get_domain("std")
+        std.note_hyperlink_target(label, self.env.docname, label, f"Exercise {number}: {text.title}")
+
+        title = tag(
+            "p",
+            tag("span", nodes.Text(f"Exercise {number}"), classes=["exercise-number"]),
+            nodes.Text(" "),
+            *parse_inline(self, text.title),
+            ids=[f"{label}-title"],
+            classes=["exercise-title"],
+        )
+        body = [title, _facts(exercise), *parse(self, text.text)]
+        if text.hints:
+            body.append(_hints(self, text.hints))
+        body.append(tag("div", _python(text.stub), classes=["exercise-stub"], data_stub=name))
+        if not self.config.solutions_hidden:
+            body.append(details("Solution", _python(text.solution), classes=["solution"]))
+        body.append(tag("p", *notebook_links(self, exercise.chapter), classes=["notebook-links"]))
+        # The editor on the page finds its exercises by these attributes
+        return [
+            tag(
+                "section",
+                *body,
+                ids=[label],
+                classes=["exercise"],
+                data_exercise=name,
+                data_chapter=exercise.chapter,
+                aria_labelledby=f"{label}-title",
+            )
+        ]
+
+
+def _facts(exercise):
+    dots = "●" * exercise.difficulty + "○" * (3 - exercise.difficulty)
+    points = f"{exercise.points:g} point" + ("" if exercise.points == 1 else "s")
+    return tag(
+        "p",
+        tag(
+            "span",
+            nodes.Text(dots),
+            classes=["difficulty"],
+            role="img",
+            aria_label=f"Difficulty: {DIFFICULTY[exercise.difficulty]}, {exercise.difficulty} of 3",
+        ),
+        nodes.Text(f" up to about {exercise.minutes} minutes · {points}"),
+        classes=["exercise-facts"],
+    )
+
+
+def _hints(directive, hints):
+    """Each hint holds the next, so that they open one after the other."""
+    inner = []
+    for number in range(len(hints), 0, -1):
+        title = "Hint" if len(hints) == 1 else f"Hint {number} of {len(hints)}"
+        inner = [details(title, *parse(directive, hints[number - 1]), *inner, classes=["hint"])]
+    return inner[0]
+
+
+def _python(code):
+    return nodes.literal_block(code, code, language="python")
+
+
+def copy_notebooks(app, exception):
+    """Put the chapters' notebooks on the site."""
+    if exception or app.builder.format != "html":
+        return
+    target = Path(app.outdir) / "notebooks"
+    ensuredir(target)
+    for notebook in sorted((ROOT / "exercises").glob("*/*.ipynb")):
+        copy_asset_file(str(notebook), str(target))
+
+
+def setup(app):
+    app.add_config_value("repository", "", "env", str)
+    app.add_config_value("repository_branch", "main", "env", str)
+    app.add_config_value("solutions_hidden", os.environ.get("SOLUTIONS") == "hidden", "env", bool)
+    app.add_directive("task", Task)
+    app.add_directive("notebook", Notebook)
+    app.connect("build-finished", copy_notebooks)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,49 @@
+"""Formulas as MathML, made while the site is built: the reader's browser runs nothing for them."""
+
+from functools import cache
+
+from docutils import nodes
+from math_core import LatexError, LatexToMathML
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+logger = logging.getLogger(__name__)
+
+
+@cache
+def _converter(macros):
+    return LatexToMathML(macros=dict(macros), fancy_error=False)
+
+
+def mathml(builder, node, *, display):
+    """Turn a math node into a `<math>` element. A formula that fails is a warning, hence a failed build."""
+    latex = node.astext()
+    converter = _converter(tuple(sorted(builder.config.math_macros.items())))
+    try:
+        return converter.convert_with_local_state(latex, displaystyle=display)
+    except LatexError as error:
+        logger.warning("formula %r: %s", latex, error, location=node, type="course", subtype="math")
+        return "<code></code>"
+
+
+def visit_inline(self, node):
+    self.body.append(mathml(self.builder, node, display=False))
+    raise nodes.SkipNode
+
+
+def visit_display(self, node):
+    # The box that scrolls on a phone is inside, so that the number stays in view
+    self.body.append(self.starttag(node, "div", CLASS="formula"))
+    self.body.append(f'<div class="formula-box">{mathml(self.builder, node, display=True)}</div>')
+    if node["number"]:
+        self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
+        self.add_permalink_ref(node, "Link to this equation")
+        self.body.append("</span>")
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def setup(app):
+    app.add_config_value("math_macros", {}, "env", dict)
+    app.add_html_math_renderer("mathml", (visit_inline, None), (visit_display, None))
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,102 @@
+"""`{quiz}`: a question with its answer, hint and solution, readable without scripts."""
+
+import yaml
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from course_html import details, parse, parse_inline, tag
+from course_site import add_module
+
+KINDS = {
+    "numeric": {"question", "answer", "solution"},
+    "single": {"question", "choices", "solution"},
+    "multiple": {"question", "choices", "solution"},
+}
+OPTIONAL = {"kind", "tolerance", "hint"}
+
+
+class Quiz(SphinxDirective):
+    """A question. The argument is its label, the body YAML; texts are MyST."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        label = nodes.make_id(self.arguments[0])
+        data = self._data()
+        kind = data["kind"]
+        add_module(self.env, "quiz")
+        attributes = {"data_kind": kind}
+        if kind == "numeric":
+            attributes |= {"data_answer": repr(data["answer"]), "data_tolerance": repr(data.get("tolerance", 0))}
+        question = tag("div", *parse(self, data["question"]), ids=[f"{label}-question"], classes=["quiz-question"])
+        answers = _number() if kind == "numeric" else _choices(self, data, label)
+        # The button and the verdict are of no use without the script, which shows them
+        check = tag("button", nodes.Text("Check"), type="button", classes=["quiz-check"], hidden=True)
+        verdict = tag("p", role="status", classes=["quiz-verdict"])
+        dropdowns = [
+            details(title, *parse(self, data[key]), classes=[key])
+            for key, title in (("hint", "Hint"), ("solution", "Solution"))
+            if key in data
+        ]
+        self.env.get_domain("std").note_hyperlink_target(label, self.env.docname, label, "Question")
+        return [
+            tag(
+                "div",
+                question,
+                answers,
+                check,
+                verdict,
+                *dropdowns,
+                ids=[label],
+                classes=["quiz"],
+                role="group",
+                aria_labelledby=f"{label}-question",
+                **attributes,
+            )
+        ]
+
+    def _data(self):
+        try:
+            data = yaml.safe_load("\n".join(self.content))
+        except yaml.YAMLError as error:
+            raise self.error(f"the quiz is not YAML: {error}") from None
+        kind = data.get("kind")
+        if kind not in KINDS:
+            raise self.error(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+        missing, unknown = KINDS[kind] - set(data), set(data) - KINDS[kind] - OPTIONAL
+        if missing or unknown:
+            raise self.error(f"quiz of kind {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}")
+        if kind != "numeric":
+            right = sum(bool(choice.get("right")) for choice in data["choices"])
+            if right == 0 or (kind == "single" and right > 1):
+                raise self.error(f"{right} of the choices are right")
+        return data
+
+
+def _number():
+    return tag(
+        "label",
+        nodes.Text("Your answer "),
+        tag("input", type="text", inputmode="decimal", autocomplete="off", size="10"),
+        classes=["quiz-number"],
+    )
+
+
+def _choices(directive, data, label):
+    kind = "radio" if data["kind"] == "single" else "checkbox"
+    items = []
+    for choice in data["choices"]:
+        box = tag("input", type=kind, name=label)
+        if choice.get("right"):
+            box["html"]["data-right"] = ""
+        item = [tag("label", box, nodes.Text(" "), tag("span", *parse_inline(directive, str(choice["text"]))))]
+        if "why" in choice:
+            item.append(tag("div", *parse(directive, choice["why"]), classes=["quiz-why"], hidden=True))
+        items.append(tag("li", *item))
+    return tag("ul", *items, classes=["quiz-choices"])
+
+
+def setup(app):
+    app.add_directive("quiz", Quiz)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,73 @@
+"""What the pages load, and what every page must have."""
+
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.fileutil import copy_asset
+
+from course_html import tag
+
+logger = logging.getLogger(__name__)
+WIDGETS = Path(__file__).parents[1] / "widgets"
+
+
+class Widget(SphinxDirective):
+    """An interactive figure: a custom element whose module is loaded on this page only.
+
+    The body is what readers without scripts get, and what stands there until the module has loaded.
+    """
+
+    required_arguments = 1
+    has_content = True
+    option_spec = {"label": directives.unchanged_required, "attributes": directives.unchanged}
+
+    def run(self):
+        name = self.arguments[0]
+        if not (WIDGETS / f"{name}.js").exists():
+            raise self.error(f"there is no book/widgets/{name}.js")
+        if "label" not in self.options or not self.content:
+            raise self.error("a widget needs a :label:, and a text for readers without scripts")
+        add_module(self.env, name)
+        attributes = dict(pair.partition("=")[::2] for pair in self.options.get("attributes", "").split())
+        element = tag(name, **attributes)
+        self.state.nested_parse(self.content, self.content_offset, element)
+        return [tag("div", element, classes=["widget"], role="group", aria_label=self.options["label"])]
+
+
+def add_module(env, name):
+    """Load book/widgets/<name>.js on the page that is being read."""
+    modules = env.metadata[env.docname].setdefault("modules", [])
+    if name not in modules:
+        modules.append(name)
+
+
+def give_modules(app, pagename, templatename, context, doctree):
+    context["modules"] = app.env.metadata[pagename].get("modules", []) if pagename in app.env.metadata else []
+
+
+def require_alt_text(app, doctree):
+    """A picture without alternative text is a warning, hence a failed build."""
+    for image in doctree.findall(nodes.image):
+        if not image.get("alt"):
+            logger.warning(
+                "picture without alternative text (figures: show(fig, alt=...))",
+                location=image,
+                type="course",
+                subtype="alt",
+            )
+
+
+def copy_widgets(app, exception):
+    if not exception and app.builder.format == "html":
+        copy_asset(str(WIDGETS), str(Path(app.outdir) / "widgets"), lambda path: path.endswith(".md"))
+
+
+def setup(app):
+    app.add_directive("widget", Widget)
+    app.connect("doctree-read", require_alt_text)
+    app.connect("html-page-context", give_modules)
+    app.connect("build-finished", copy_widgets)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

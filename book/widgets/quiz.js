@@ -1,0 +1,48 @@
+// Checks the answers of the {quiz} questions on a page.
+
+/** A number as people type it: 1,000 and 1 000 are a thousand, 2/3 and 2^10 are worked out; else NaN. */
+export function parseNumber(text) {
+  const plain = text.trim().replace(/(\d)[,\s](?=\d{3}(\D|$))/g, "$1").replace("−", "-");
+  const parts = plain.match(/^(-?[\d.]+(?:e-?\d+)?)(?:\s*([/^])\s*(-?[\d.]+))?$/i);
+  if (!parts) return NaN;
+  const [first, second] = [Number(parts[1]), Number(parts[3])];
+  if (parts[2] === "/") return first / second;
+  return parts[2] === "^" ? first ** second : first;
+}
+
+/** Whether a number answers the question. */
+export function isRight(value, answer, tolerance) {
+  return Math.abs(value - answer) <= Math.max(tolerance, 1e-9 * Math.abs(answer));
+}
+
+function judgeNumber(quiz) {
+  const value = parseNumber(quiz.querySelector("input").value);
+  if (Number.isNaN(value)) return [null, "Type a number, such as 576, 0.25 or 2/3."];
+  return [isRight(value, Number(quiz.dataset.answer), Number(quiz.dataset.tolerance))];
+}
+
+function judgeChoices(quiz) {
+  const boxes = [...quiz.querySelectorAll("input")];
+  if (!boxes.some((box) => box.checked)) return [null, "Choose an answer first."];
+  for (const box of boxes) {
+    const why = box.closest("li").querySelector(".quiz-why");
+    if (why) why.hidden = !box.checked;
+  }
+  return [boxes.every((box) => box.checked === "right" in box.dataset)];
+}
+
+function check(quiz) {
+  const [right, message] = quiz.dataset.kind === "numeric" ? judgeNumber(quiz) : judgeChoices(quiz);
+  const hint = quiz.querySelector(".hint") ? " The hint below may help." : "";
+  quiz.dataset.verdict = right === null ? "" : right ? "right" : "wrong";
+  quiz.querySelector(".quiz-verdict").textContent = message ?? (right ? "Right." : `Not yet.${hint}`);
+}
+
+for (const quiz of document.querySelectorAll(".quiz")) {
+  const button = quiz.querySelector(".quiz-check");
+  button.hidden = false;
+  button.addEventListener("click", () => check(quiz));
+  quiz.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.matches("input")) check(quiz);
+  });
+}
