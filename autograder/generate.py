@@ -13,8 +13,8 @@ import nbformat
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import PyFileConfigLoader
 
-from autograder.exercise import CHAPTERS, exercises
-from autograder.source import exercise_texts, module_path, notebook, solution_name
+from autograder.exercise import exercises, names
+from autograder.source import exercise_texts, notebook, solution_name
 
 ROOT = Path(__file__).parents[1]
 KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
@@ -52,7 +52,10 @@ def source_notebook(chapter):
         elif solution_name(source):
             cell_id, metadata = name, _nbgrader(name, grade=False)
         elif "active-ipynb" in cell.metadata.get("tags", []):
-            cell_id, metadata = f"check_{name}", _nbgrader(f"check_{name}", grade=True, points=declared.pop(name).points)
+            cell_id, metadata = (
+                f"check_{name}",
+                _nbgrader(f"check_{name}", grade=True, points=declared.pop(name).points),
+            )
         make = nbformat.v4.new_markdown_cell if cell.cell_type == "markdown" else nbformat.v4.new_code_cell
         cells.append(make(source, id=cell_id, metadata=metadata))
         if number == 0:
@@ -96,7 +99,9 @@ def generate(chapter, root=ROOT):
         config.CourseDirectory.db_url = f"sqlite:///{scratch}/gradebook.db"  # a class's own is not ours to touch
         result = NbGraderAPI(config=config).generate_assignment(chapter, force=True)
     if not result["success"]:
-        raise RuntimeError(f"{chapter}: nbgrader could not make the exercise notebook\n{result.get('error') or result.get('log')}")
+        raise RuntimeError(
+            f"{chapter}: nbgrader could not make the exercise notebook\n{result.get('error') or result.get('log')}"
+        )
     out = root / "exercises" / chapter
     shutil.rmtree(out / ".ipynb_checkpoints", ignore_errors=True)
 
@@ -104,8 +109,7 @@ def generate(chapter, root=ROOT):
 def main():
     parser = argparse.ArgumentParser(prog="python -m autograder.generate", description="Write the exercise notebooks.")
     parser.add_argument("chapter", nargs="*", help="default: all")
-    chapters = parser.parse_args().chapter or [chapter for chapter in CHAPTERS if module_path(chapter).exists()]
-    for chapter in chapters:
+    for chapter in parser.parse_args().chapter or dict.fromkeys(names().values()):
         generate(chapter)
         print(f"exercises/{chapter}/{chapter}.ipynb")
 

@@ -118,8 +118,14 @@ def judge(exercise, call, *, hidden=False, seed=0):
     unchanged = changed is None and any(one.wrong is None and not isinstance(one.case, Raises) for one in everything)
     if changed is not None:
         failures.append(_mutation(exercise, changed))
-    return _verdict(exercise, [*((s.name, s.title, s.weight, s.hidden, passed) for s, passed in results),
-                               (INPUTS, "The arguments are as they were", 1.0, False, unchanged)], failures)
+    return _verdict(
+        exercise,
+        [
+            *((s.name, s.title, s.weight, s.hidden, passed) for s, passed in results),
+            (INPUTS, "The arguments are as they were", 1.0, False, unchanged),
+        ],
+        failures,
+    )
 
 
 def evaluate(name, function, *, hidden=False, seed=0):
@@ -286,7 +292,11 @@ def _equal(before, after):
     if isinstance(before, (list, tuple)):
         return isinstance(after, (list, tuple)) and len(before) == len(after) and all(map(_equal, before, after))
     if isinstance(before, dict):
-        return isinstance(after, dict) and before.keys() == after.keys() and all(map(_equal, before.values(), after.values()))
+        return (
+            isinstance(after, dict)
+            and before.keys() == after.keys()
+            and all(map(_equal, before.values(), after.values()))
+        )
     if before is None or isinstance(before, str):
         return type(before) is type(after) and before == after
     return same(plain(before), plain(after), 0.0)

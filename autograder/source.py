@@ -71,7 +71,9 @@ def exercise_texts(chapter):
         name = solution_name(cell.source) if cell.cell_type == "code" else None
         if name:
             if before is None or not before.startswith("#"):
-                raise ValueError(f"solutions/{chapter}.py: the cell of {name} must follow a Markdown cell with a heading")
+                raise ValueError(
+                    f"solutions/{chapter}.py: the cell of {name} must follow a Markdown cell with a heading"
+                )
             texts[name] = _exercise_text(name, before, cell.source)
         before = cell.source if cell.cell_type == "markdown" else None
     return texts

@@ -408,7 +408,9 @@ def any_image_and_filters(rng):
 def blind_shapes(rng):
     "Sizes where a wrong order keeps the shape"
     yield Case(rng.normal(size=(3, 4, 6)), rng.normal(size=(12, 3, 2, 2)), rng.normal(size=12), why="d = P * P * C")
-    yield Case(rng.normal(size=(3, 4, 6)), rng.normal(size=(6, 3, 2, 2)), rng.normal(size=6), why="as many patches as d")
+    yield Case(
+        rng.normal(size=(3, 4, 6)), rng.normal(size=(6, 3, 2, 2)), rng.normal(size=6), why="as many patches as d"
+    )
     yield Case(rng.normal(size=(3, 9, 9)), rng.normal(size=(9, 3, 3, 3)), rng.normal(size=9))
 
 

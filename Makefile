@@ -1,0 +1,85 @@
+# Patches and Positions. `make book` builds the site, `make test` runs the tests; both set up what they need.
+
+PYTHON ?= python3
+TORCH_INDEX ?=
+PYODIDE ?=
+SOLUTIONS ?= shown
+PORT ?= 8000
+
+export PYODIDE SOLUTIONS
+export OPENBLAS_NUM_THREADS ?= 1
+
+VENV := .venv
+BIN := $(VENV)/bin
+SITE := _build/html
+
+.DEFAULT_GOAL := help
+.PHONY: help book serve lab exercises grade test test-all bench peers clean lint system
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+help:
+	@echo "make book       build the site            make test      run the tests"
+	@echo "make serve      open the site             make test-all  the slow ones too"
+	@echo "make lab        solve in JupyterLab       make bench     measure"
+	@echo "make exercises  write the notebooks       make peers     record what other libraries compute"
+	@echo "make grade      grade submitted/          make clean     remove what was built"
+
+# The environment: made once, renewed when a requirement changes.
+$(VENV)/.ready: requirements.txt constraints.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet -c constraints.txt --index-url $(TORCH_INDEX) torch)
+	$(BIN)/python -m pip install --quiet -r requirements.txt -c constraints.txt
+	$(BIN)/python -m pip install --quiet --no-deps -e .
+	touch $@
+
+# System packages of the tests and of grading: installed where that is possible, else named.
+system:
+	@missing=""; \
+	command -v bwrap >/dev/null || missing="$$missing bubblewrap"; \
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || missing="$$missing chromium"; \
+	if [ -n "$$missing" ]; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$missing >/dev/null; \
+		else \
+			echo "These system packages are needed and not here:$$missing (sudo apt-get install$$missing)" >&2; exit 1; \
+		fi; \
+	fi
+
+exercises: $(VENV)/.ready
+	$(BIN)/python -m autograder.generate
+
+book: $(VENV)/.ready exercises
+	$(BIN)/jupyter-book build . -n -W --keep-going --path-output . 2>&1 | tee _build/book.log
+	@echo "The site is in $(SITE). Open it with: make serve"
+
+serve: $(VENV)/.ready
+	@test -f $(SITE)/index.html || { echo "There is no site yet: make book" >&2; exit 1; }
+	@echo "http://localhost:$(PORT)  (Ctrl-C stops)"
+	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(SITE)
+
+lab: $(VENV)/.ready exercises
+	$(BIN)/jupyter lab --notebook-dir exercises
+
+grade: $(VENV)/.ready
+	$(BIN)/python -m autograder grade
+
+test: $(VENV)/.ready system
+	$(BIN)/python -m pytest
+
+test-all: $(VENV)/.ready system
+	$(BIN)/python -m pytest -m ''
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+bench: $(VENV)/.ready system
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+peers:
+	bash benchmarks/peers.sh $(PYTHON)
+
+clean:
+	rm -rf _build .pytest_cache .ruff_cache .hypothesis

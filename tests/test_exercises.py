@@ -1,0 +1,192 @@
+"""What must hold of every exercise, whoever declares it."""
+
+import copy
+import functools
+import inspect
+import time
+
+import numpy as np
+import pytest
+
+from autograder import CheckFailed, check, evaluate
+from autograder.calls import run
+from autograder.exercise import Case, Exercise, Raises, exercises, names
+from autograder.judge import INPUTS, judge
+from autograder.source import BEGIN, exercise_texts, module_path
+from solutions import patchify
+
+WRITTEN = list(dict.fromkeys(names().values()))
+EXERCISES = [exercise for chapter in WRITTEN for exercise in exercises(chapter)]
+MISCONCEPTIONS = [(exercise, mistake) for exercise in EXERCISES for mistake in exercise.misconceptions]
+
+each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
+each_misconception = pytest.mark.parametrize(
+    ("exercise", "mistake"),
+    MISCONCEPTIONS,
+    ids=[f"{exercise.name}-{mistake.name}" for exercise, mistake in MISCONCEPTIONS],
+)
+
+
+@pytest.mark.parametrize("chapter", WRITTEN)
+def test_what_is_declared_is_what_is_written(chapter):
+    assert [exercise.name for exercise in exercises(chapter)] == list(exercise_texts(chapter))
+
+
+def test_every_module_with_exercises_is_declared():
+    modules = module_path("patchify").parent.glob("*.py")
+    assert {path.stem for path in modules if BEGIN in path.read_text(encoding="utf-8")} == set(WRITTEN)
+
+
+@each_exercise
+def test_reference_gets_full_marks_whatever_the_seed(exercise):
+    for seed in range(10):
+        verdict = evaluate(exercise.name, exercise.reference, hidden=True, seed=seed)
+        assert verdict.passed, verdict.failures
+
+
+@each_exercise
+def test_every_subtest_has_a_case_of_each_kind(exercise):
+    assert {subtest.hidden for subtest in exercise.subtests} == {True, False}
+    for subtest in exercise.subtests:
+        cases = list(subtest.draw(np.random.default_rng(0)) if subtest.hidden else subtest.draw())
+        # A sub-test of errors alone would be passed by a function that always raises.
+        assert any(not isinstance(case, Raises) for case in cases), subtest.name
+
+
+def uncaught(exercise, mistake, seeds=range(4)):
+    """The seeds with which a misconception would get full marks, or be called by another name."""
+    slips = []
+    for seed in seeds:
+        verdict = judge(exercise, functools.partial(run, mistake.function), hidden=True, seed=seed)
+        named = {failure.misconception for failure in verdict.failures} == {mistake.name}
+        explained = all(mistake.explanation in failure.message for failure in verdict.failures)
+        if verdict.passed or not named or not explained:
+            slips.append((seed, verdict.failures))
+    return slips
+
+
+@each_misconception
+def test_misconception_is_caught_and_named(exercise, mistake):
+    assert uncaught(exercise, mistake) == []
+
+
+def test_a_misconception_that_no_case_catches_is_seen():
+    """Cases on square patches of one colour cannot tell the two flatten orders apart: the test above must say so."""
+    blind = Exercise(patchify.conv_weight_to_linear, points=1, difficulty=1, minutes=1, section="")
+
+    @blind.visible
+    def grey():
+        "One colour"
+        yield Case(np.arange(8.0).reshape(2, 1, 2, 2))
+
+    @blind.misconception("channels first")
+    def channels_first(W_conv):
+        "Channels first."
+        return W_conv.reshape(len(W_conv), -1).T
+
+    assert len(uncaught(blind, blind.misconceptions[0])) == 4
+
+
+@each_exercise
+def test_a_function_that_does_nothing_right_gets_nothing(exercise):
+    def always_raises(*args, **kwargs):
+        raise ValueError("no")
+
+    def echo(*args, **kwargs):
+        return args[0]
+
+    for idle in (lambda *args, **kwargs: None, lambda *args, **kwargs: np.zeros(()), always_raises, echo):
+        verdict = evaluate(exercise.name, idle, hidden=True)
+        assert verdict.score == 0.0, [name for name, *_, passed in verdict.subtests if passed]
+
+
+@each_exercise
+def test_stub_is_not_written_and_says_so(exercise):
+    namespace = {}
+    exec(exercise_texts(exercise.chapter)[exercise.name].stub, namespace)
+    stub = namespace[exercise.name]
+    assert inspect.getdoc(stub) == inspect.getdoc(exercise.reference)
+    assert inspect.signature(stub) == exercise.signature
+    verdict = evaluate(exercise.name, stub, hidden=True)
+    assert (verdict.status, verdict.score) == ("not written", 0.0)
+    with pytest.raises(CheckFailed, match="not written yet"):
+        check(stub)
+
+
+@each_exercise
+def test_an_answer_is_judged_by_its_values_and_not_by_its_container(exercise):
+    """Lists, single precision and torch tensors are answers too."""
+    torch = pytest.importorskip("torch")
+
+    def converted(convert):
+        def answer(*args, **kwargs):
+            value = exercise.reference(*args, **kwargs)
+            return value if value is None or isinstance(value, (bool, int, float, str, list)) else convert(value)
+
+        return answer
+
+    def narrow(value):
+        return value.astype(np.float32) if isinstance(value, np.ndarray) and value.dtype.kind == "f" else value
+
+    for convert in (np.ndarray.tolist, narrow, lambda value: torch.tensor(value)):
+        if convert is np.ndarray.tolist and exercise.chapter == "small_vit":
+            continue
+        verdict = evaluate(exercise.name, converted(convert), hidden=True)
+        assert verdict.passed, verdict.failures
+
+
+@each_exercise
+def test_a_changed_input_costs_one_subtest(exercise):
+    def spoiling(*args, **kwargs):
+        value = exercise.reference(*copy.deepcopy(args), **kwargs)
+        for arg in args:
+            if isinstance(arg, np.ndarray) and arg.dtype.kind == "f":
+                arg += 1
+            elif isinstance(arg, list):
+                arg.append(0)
+        return value
+
+    arguments = [case.args for subtest in exercise.subtests if not subtest.hidden for case in subtest.draw()]
+    if not any(isinstance(arg, (np.ndarray, list)) for args in arguments for arg in args):
+        pytest.skip("this exercise takes numbers only")
+    verdict = evaluate(exercise.name, spoiling, hidden=True)
+    assert [failure.subtest for failure in verdict.failures] == [INPUTS]
+    assert "changed its argument" in verdict.failures[0].message
+
+
+@each_exercise
+def test_check_answers_within_a_tenth_of_a_second(exercise, capfd):
+    check(exercise.reference)  # the first call imports the chapter
+    best = min(_seconds(lambda: check(exercise.reference)) for _ in range(3))
+    out, err = capfd.readouterr()
+    assert best < 0.1
+    assert err == ""
+    assert out.splitlines()[0].startswith(f"{exercise.name}: ")
+    assert out.splitlines()[0].endswith("checks pass")
+
+
+def _seconds(function):
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+@each_exercise
+def test_reference_warns_of_nothing(exercise, recwarn):
+    for subtest in exercise.subtests:
+        for case in subtest.draw(np.random.default_rng(1)) if subtest.hidden else subtest.draw():
+            outcome = run(exercise.reference, case.args, case.kwargs)
+            assert outcome.kind == ("raised" if isinstance(case, Raises) else "returned"), outcome.error
+            if isinstance(case, Raises):
+                assert "ValueError" in outcome.bases
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+@each_exercise
+def test_docstring_and_hints(exercise):
+    text = exercise_texts(exercise.chapter)[exercise.name]
+    assert "Parameters\n" in text.stub
+    assert "Returns\n" in text.stub
+    assert 1 <= len(text.hints) <= 3
+    assert len(exercise.misconceptions) >= 4
+    assert 1 <= exercise.difficulty <= 3

@@ -1,0 +1,98 @@
+"""The exercise notebooks: what they hold, and that they are up to date."""
+
+import json
+
+import nbformat
+import pytest
+
+from autograder.exercise import exercises, names
+from autograder.generate import ROOT, generate
+from autograder.source import BEGIN, STUB, exercise_texts, notebook
+
+WRITTEN = list(dict.fromkeys(names().values()))
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory):
+    root = tmp_path_factory.mktemp("course")
+    for chapter in WRITTEN:
+        generate(chapter, root)
+    return root
+
+
+def committed(chapter):
+    return ROOT / "exercises" / chapter / f"{chapter}.ipynb"
+
+
+def stale(chapter, fresh_root, root=ROOT):
+    """Whether the learner's notebook under `root` is not what the generator writes."""
+    path = f"exercises/{chapter}/{chapter}.ipynb"
+    return (root / path).read_bytes() != (fresh_root / path).read_bytes()
+
+
+@pytest.mark.parametrize("chapter", WRITTEN)
+def test_committed_notebook_is_what_the_generator_writes(chapter, generated):
+    assert not stale(chapter, generated), "out of date: run `make exercises` and commit"
+
+
+def test_a_notebook_out_of_date_is_seen(generated, tmp_path):
+    path = tmp_path / "exercises" / "patchify" / "patchify.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(committed("patchify").read_bytes().replace(b"raster order", b"raster  order", 1))
+    assert stale("patchify", generated, tmp_path)
+
+
+def test_there_is_no_notebook_without_a_source():
+    assert {path.parent.name for path in (ROOT / "exercises").glob("*/*.ipynb")} == set(WRITTEN)
+
+
+def beyond_the_body(chapter, cells):
+    """The exercises whose released cell differs from the module in more than the solution's body."""
+    released = {cell.id: cell.source for cell in cells}
+    different = []
+    for cell in notebook(chapter).cells:
+        if BEGIN in cell.source:
+            head, _, rest = cell.source.partition(f"    {BEGIN}\n")
+            body, _, tail = rest.partition("    ### END SOLUTION")
+            name = cell.source.partition("def ")[2].partition("(")[0]
+            assert body.strip()
+            if released[name] != f"{head}    {STUB}{tail}".rstrip():
+                different.append(name)
+    return different
+
+
+@pytest.mark.parametrize("chapter", WRITTEN)
+def test_stub_differs_from_its_solution_in_the_body_alone(chapter):
+    cells = nbformat.read(committed(chapter), 4).cells
+    assert beyond_the_body(chapter, cells) == []
+    stubs = {name: text.stub for name, text in exercise_texts(chapter).items()}
+    assert {cell.id: cell.source for cell in cells if cell.id in stubs} == stubs
+
+
+@pytest.mark.parametrize("old, new", [("img, P", "img, side"), ("(N_p, P", "(N, P"), ("raise Not", "return Not")])
+def test_a_stub_that_differs_elsewhere_is_seen(old, new):
+    cells = nbformat.read(committed("patchify"), 4).cells
+    for cell in cells:
+        if cell.id == "patchify":
+            assert old in cell.source
+            cell.source = cell.source.replace(old, new)
+    assert beyond_the_body("patchify", cells) == ["patchify"]
+
+
+@pytest.mark.parametrize("chapter", WRITTEN)
+def test_notebook_gives_nothing_away_and_grades(chapter):
+    text = committed(chapter).read_text(encoding="utf-8")
+    released = json.loads(text)
+    nbformat.validate(released)
+    assert "BEGIN" not in text
+    assert "hidden" not in text
+    assert '"output_type"' not in text
+    points = {
+        cell["metadata"]["nbgrader"]["grade_id"]: cell["metadata"]["nbgrader"]["points"]
+        for cell in released["cells"]
+        if cell["metadata"].get("nbgrader", {}).get("grade")
+    }
+    assert points == {f"check_{exercise.name}": exercise.points for exercise in exercises(chapter)}
+    for exercise in exercises(chapter):
+        solution_lines = exercise_texts(chapter)[exercise.name].solution.splitlines()
+        assert solution_lines[-1] not in text

@@ -1,0 +1,225 @@
+"""`check` and `evaluate` on functions that answer in every way but the expected one."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from autograder import CheckFailed, check, evaluate
+from autograder.compare import difference, pattern
+from solutions.patchify import patch_embed_conv, patchify
+
+
+def by_loops(img, P):
+    H_p, W_p = img.shape[0] // P, img.shape[1] // P
+    if not (H_p and W_p):
+        raise ValueError("too small")
+    rows = []
+    for r in range(H_p):
+        for c in range(W_p):
+            rows.append([img[r * P + u, c * P + v, k] for u in range(P) for v in range(P) for k in range(img.shape[2])])
+    return rows
+
+
+def by_einsum(img_chw, W_conv, b):
+    P = W_conv.shape[-1]
+    C, H, W = img_chw.shape
+    H_p, W_p = H // P, W // P
+    windows = img_chw[:, : H_p * P, : W_p * P].reshape(C, H_p, P, W_p, P)
+    return np.einsum("krusv,dkuv->rsd", windows, W_conv).reshape(H_p * W_p, -1) + b
+
+
+def by_torch(img_chw, W_conv, b):
+    import torch
+
+    image, weight, bias = (torch.tensor(array, requires_grad=True) for array in (img_chw, W_conv, b))
+    grid = torch.nn.functional.conv2d(image[None], weight, bias, stride=W_conv.shape[-1])
+    return grid[0].flatten(1).T  # still part of a graph
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), [("patchify", by_loops), ("patch_embed_conv", by_einsum), ("patch_embed_conv", by_torch)]
+)
+def test_another_style_is_right_too(name, function, capsys):
+    assert evaluate(name, function, hidden=True).passed
+    check(function, name)
+    assert capsys.readouterr().out.startswith(f"{name}: ")
+
+
+def test_verdict_of_a_partly_right_function():
+    def no_error(img, P):
+        H_p, W_p = img.shape[0] // P, img.shape[1] // P
+        return patchify(img, P) if H_p and W_p else np.empty((0, P * P * img.shape[2]))
+
+    verdict = evaluate("patchify", no_error, hidden=True)
+    # Of 9 parts (1 + 1 + 1 + 1 visible, 2 + 1 + 1 hidden, 1 for the inputs) the two about errors are lost.
+    assert verdict.score == pytest.approx(7 / 9)
+    assert type(verdict.score) is float
+    assert (verdict.status, verdict.passed, verdict.max_points) == ("partly passed", False, 3.0)
+    assert verdict.points == pytest.approx(3 * 7 / 9)
+    assert {failure.subtest for failure in verdict.failures} == {"too_small", "any_too_small"}
+
+
+def test_hidden_message_gives_no_case_away():
+    def wrong_on_any_crop(img, P):
+        H, W, _ = img.shape
+        if (H, W) in {(5, 8), (2, 9), (4, 4), (4, 6), (2, 2)}:
+            return patchify(img, P)
+        return patchify(img, P) + 1.0
+
+    visible = evaluate("patchify", wrong_on_any_crop)
+    assert visible.passed
+    hidden = evaluate("patchify", wrong_on_any_crop, hidden=True)
+    assert all(failure.hidden for failure in hidden.failures)
+    for failure in hidden.failures:
+        assert "should be" not in failure.message
+        assert "shape (" not in failure.message
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [SystemExit, SystemExit(0), KeyError("x"), GeneratorExit(), RecursionError(), MemoryError(), StopIteration()],
+    ids=repr,
+)
+def test_whatever_the_function_raises_is_a_failure_and_not_an_error(leave):
+    def function(img, P):
+        raise leave
+
+    verdict = evaluate("patchify", function, hidden=True)
+    assert (verdict.score, verdict.status) == (0.0, "failed")
+
+
+def test_keyboard_interrupt_passes():
+    def function(img, P):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate("patchify", function)
+
+
+def test_unknown_names():
+    with pytest.raises(KeyError):
+        evaluate("patchfy", patchify)
+    with pytest.raises(CheckFailed, match="no exercise named patchfy; did you mean patchify"):
+        check(patchify, "patchfy")
+
+
+def test_warnings_and_stderr_cost_nothing(capfd):
+    def noisy(img, P):
+        import warnings
+
+        warnings.warn("careful", stacklevel=1)
+        print("progress", file=sys.stderr)
+        return patchify(img, P)
+
+    check(noisy, "patchify")
+    assert capfd.readouterr().err == ""
+    assert evaluate("patchify", noisy, hidden=True).passed
+
+
+def test_nan_is_said_first():
+    def nan(img_chw, W_conv, b):
+        return np.full((3, 3), np.nan)
+
+    with pytest.raises(CheckFailed, match=r"should be finite everywhere; yours has nan at \(0, 0\)"):
+        check(nan, "patch_embed_conv")
+
+
+class EqualToEverything:
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+
+class Lying(np.ndarray):
+    def __eq__(self, other):
+        return np.ones(self.shape, bool)
+
+    def __sub__(self, other):
+        return np.zeros(self.shape)
+
+
+@pytest.mark.parametrize(
+    "answer", [EqualToEverything(), np.zeros((1, 12)).view(Lying), np.float64("nan"), "right", {}, 3j]
+)
+def test_objects_that_lie(answer):
+    assert evaluate("patchify", lambda img, P: answer, hidden=True).score == 0.0
+
+
+def test_message_names_call_values_and_mistake():
+    def mixed(img_chw, W_conv, b):
+        return patchify(img_chw.transpose(1, 2, 0), W_conv.shape[-1]) @ W_conv.reshape(len(W_conv), -1).T + b
+
+    with pytest.raises(CheckFailed) as error:
+        check(mixed, "patch_embed_conv")
+    message = str(error.value)
+    assert message.startswith(
+        "patch_embed_conv(img_chw of shape (3, 4, 6), W_conv of shape (2, 3, 2, 2), b=[100.0, -100.0]): row 0"
+    )
+    assert "You mixed the two flatten orders" in message
+    assert message.endswith("See: A convolution in disguise")
+    assert error.value._render_traceback_() == [message]  # a notebook shows this and no frames of ours
+
+
+def test_line_of_the_learners_error():
+    def broken(img, P):
+        H, W, C = img.shape
+        return img.reshape(H, P, W, P, C)
+
+    with pytest.raises(CheckFailed, match=r"raised ValueError: cannot reshape .* \(line \d+: return img.reshape"):
+        check(broken, "patchify")
+
+
+EXPECTED = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (EXPECTED * -1, "with the sign turned"),
+        (EXPECTED * 4, "times 4"),
+        (EXPECTED[::-1], "rows from last to first"),
+        (EXPECTED[[1, 0, 2]], "right rows in another order"),
+        (EXPECTED[:, ::-1], "right columns in another order"),
+    ],
+)
+def test_patterns(answer, words):
+    assert words in pattern(answer, EXPECTED, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (EXPECTED.T, "should have shape (3, 2); yours has (2, 3) (the axes in reverse)"),
+        (EXPECTED.ravel(), "as many numbers, arranged otherwise"),
+        (EXPECTED[:2], "should have shape (3, 2); yours has (2, 2)"),
+        (EXPECTED.astype(int), "should be of floats; yours is of integers"),
+        (EXPECTED + [[0, 0], [0, 1e-6], [0, 0]], "row 1 should be [3, 5]; yours is [3, 5"),
+        (np.array(7.0), "yours is one number, 7"),
+    ],
+)
+def test_differences(answer, words):
+    assert words in difference(answer, EXPECTED, 1e-9)
+
+
+def test_tolerance_follows_the_width():
+    assert difference((EXPECTED * (1 + 3e-5)).astype(np.float32), EXPECTED, 1e-9) is None
+    assert difference((EXPECTED * (1 + 3e-3)).astype(np.float32), EXPECTED, 1e-9)
+    assert difference(EXPECTED * (1 + 1e-10), EXPECTED, 1e-9) is None
+    assert difference(EXPECTED * (1 + 3e-8), EXPECTED, 1e-9)
+
+
+def test_import_stays_light():
+    code = (
+        "import sys, autograder; autograder.exercise.names();"
+        "print([m for m in ('torch', 'scipy', 'nbgrader', 'nbformat', 'dask', 'distributed', 'IPython', 'jupytext')"
+        " if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_embedding_takes_any_bias_shape_error():
+    with pytest.raises(ValueError, match=r"b must have shape \(2,\).*\(3,\)"):
+        patch_embed_conv(np.zeros((3, 4, 4)), np.zeros((2, 3, 2, 2)), np.zeros(3))
