@@ -9,9 +9,9 @@ LOW_PRECISION = 1e-4  # for float32 and narrower, on outputs of order 1
 SHORT = 8  # a row with so many entries is shown whole
 
 
-def tolerance_for(answer, tolerance):
-    """Tolerance for an answer of this width: the exercise's own for float64."""
-    narrow = answer.dtype.kind == "f" and answer.dtype.itemsize < 8
+def tolerance_for(answer, expected, tolerance):
+    """Tolerance for the narrower of the two: the exercise's own where both are float64."""
+    narrow = any(array.dtype.kind == "f" and array.dtype.itemsize < 8 for array in (answer, expected))
     return max(tolerance, LOW_PRECISION) if narrow else tolerance
 
 
@@ -55,7 +55,7 @@ def close(answer, expected, tolerance):
     """Entry by entry, whether two arrays of one shape agree."""
     if expected.dtype.kind != "f":
         return answer == expected
-    allowed = tolerance_for(answer, tolerance)
+    allowed = tolerance_for(answer, expected, tolerance)
     return np.abs(answer.astype(np.float64) - expected) <= allowed + allowed * np.abs(expected)
 
 
