@@ -1,0 +1,535 @@
+"""The sandboxed side: a warm interpreter that forks one child for each submission.
+
+`sandbox.py` starts this file in bubblewrap, beside copies of `calls.py` and `wire.py`. It never runs a
+submission's code itself: it forks a child, which shuts itself into namespaces of its own, gives up every right
+and then runs the cells. Needs nothing but NumPy.
+"""
+
+import __future__
+
+import ast
+import builtins
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import linecache
+import os
+import platform
+import re
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+import types
+
+from autograder.calls import Odd, Outcome, run
+from autograder.wire import BODY_LIMIT, HEADER_LIMIT, WireError, outcome_message, receive, send
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+FUTURE_FLAGS = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
+POLL = 0.03  # seconds between two looks at the memory of a session
+
+
+# ---------------------------------------------------------------- the warm process
+
+
+def main(settings):
+    """Import what the chapters need, then start and end sessions by the grader's word on the control socket."""
+    control = socket.socket(fileno=settings["control"])
+    missing = []
+    for name in settings["preload"]:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            missing.append(name)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy every page
+    control.sendall(json.dumps({"missing": missing}).encode())
+    if settings["isolated"]:
+        own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    else:
+        own_pids = None
+        if sys.platform == "linux":
+            LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # processes left behind become ours, to be ended
+    while True:
+        command, fds, _, _ = socket.recv_fds(control, 4096, 1)
+        if not command:  # the grader has gone; with this process everything in the sandbox ends
+            return
+        child = _fork(json.loads(command) | settings, fds[0], own_pids)
+        os.close(fds[0])
+        how = _watch(child, control, settings["memory_mb"]) if child else None
+        control.sendall(json.dumps({"how": how}).encode())
+
+
+def _fork(settings, session, own_pids):
+    """Fork the child of a session, the first process of a pid namespace of its own; None where that fails."""
+    if own_pids is not None:
+        _syscall("unshare", CLONE_NEWPID)
+    try:
+        child = os.fork()
+    except OSError:
+        child = None
+    if child == 0:
+        try:
+            _child(settings, session)
+        finally:
+            os._exit(0)
+    if own_pids is not None:
+        _syscall("setns", own_pids, CLONE_NEWPID)
+    return child
+
+
+def _watch(child, control, memory_mb):
+    """Wait until the session ends by itself, by its memory or by the grader's word; say how, and end it."""
+    spare = _memory("self")
+    how = None
+    while not select.select([control], [], [], POLL)[0]:
+        if how is None and sum(max(0, _memory(pid) - spare) for pid in _descendants()) > memory_mb << 20:
+            how = f"it used more than {memory_mb} MB of memory"
+            os.kill(child, signal.SIGKILL)
+    word = control.recv(4096)
+    patience = time.monotonic() + (json.loads(word)["patience"] if word else 0)
+    while True:  # a process that has just closed its socket may still be on its way out
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid or time.monotonic() >= patience:
+            break
+        time.sleep(0.001)
+    if not pid:
+        how = how or "it was stopped"
+        os.kill(child, signal.SIGKILL)
+        pid, status = os.waitpid(child, 0)  # returns when the whole pid namespace is empty
+    while stragglers := _descendants():  # only where there are no namespaces
+        for straggler in stragglers:
+            with contextlib.suppress(OSError):
+                os.kill(straggler, signal.SIGKILL)
+                os.waitpid(straggler, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return how or (f"it was killed by {signal.Signals(-code).name}" if code < 0 else f"it ended itself (exit {code})")
+
+
+def _descendants():
+    """The processes below this one, from /proc; all of them belong to the one session."""
+    parents = {}
+    for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:
+                    parents[int(entry)] = int(file.read().rsplit(b")", 1)[1].split()[1])
+            except OSError:
+                continue
+    found, left = [], [os.getpid()]
+    while left:
+        parent = left.pop()
+        below = [pid for pid, its_parent in parents.items() if its_parent == parent]
+        found += below
+        left += below
+    return found
+
+
+def _memory(pid):
+    """Bytes that a process holds beside its files' pages; 0 where it has just ended."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            return 1024 * sum(int(size) for size in re.findall(rb"Rss(?:Anon|Shmem):\s+(\d+)", file.read()))
+    except OSError:
+        return 0
+
+
+# ---------------------------------------------------------------- shutting the child in
+
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
+ANY_NAMESPACE = 0x7E020080
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
+PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP = 4, 22, 24
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
+
+# System calls that no exercise needs and that reach further into the kernel than others, or hold memory that is
+# not counted: (x86-64, arm64).
+FORBIDDEN = {
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
+    "unshare": (272, 97), "setns": (308, 268), "open_tree": (428, 428), "move_mount": (429, 429),
+    "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
+    "mount_setattr": (442, 442), "open_by_handle_at": (304, 265), "quotactl": (179, 60), "acct": (163, 89),
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438), "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "memfd_create": (319, 279),
+    "memfd_secret": (447, 447), "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190),
+    "mq_open": (240, 180), "kexec_load": (246, 104), "init_module": (175, 105), "finit_module": (313, 273),
+    "delete_module": (176, 106), "swapon": (167, 224), "reboot": (169, 142), "syslog": (103, 116),
+    "setpriority": (141, 140), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274), "sched_setaffinity": (203, 122), "ioprio_set": (251, 30),
+}  # fmt: skip
+
+
+def _shut_in(settings):
+    """Leave this process no files, processes, network or rights but its own."""
+    uid, disk = settings["uid"], settings["disk_mb"]
+    _syscall("unshare", CLONE_NEWNS | CLONE_NEWIPC)
+    _syscall("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
+    _syscall("mount", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
+    root = settings["root"]
+    owner = f"uid={uid},gid={uid}," if root else ""
+    for place in (b"/tmp", b"/dev/shm"):
+        options = f"{owner}mode=700,size={disk}m,nr_inodes=10000".encode()
+        _syscall("mount", b"tmpfs", place, b"tmpfs", MS_NOSUID | MS_NODEV, options)
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    if not root:
+        # One uid is all that an ordinary user has. A user namespace of its own, made after the mounts, has no
+        # power over them, and its processes are counted by themselves.
+        _syscall("unshare", CLONE_NEWUSER)
+        for name, line in (("setgroups", "deny"), ("uid_map", f"{uid} 0 1"), ("gid_map", f"{uid} 0 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(line)
+    for capability in range(64):
+        LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails beyond the last one
+    if root:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    LIBC.prctl(PR_CAP_AMBIENT, 4, 0, 0, 0)  # clear all
+    _syscall("capset", struct.pack("<Ii", 0x20080522, 0), bytes(24))
+    _syscall("prctl", PR_SET_DUMPABLE, 1, 0, 0, 0)  # else its own /proc/self is closed to it
+    _syscall("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if FILTER is not None:
+        program = struct.pack("@HP", len(FILTER) // 8, ctypes.addressof(FILTER))
+        _syscall("prctl", PR_SET_SECCOMP, 2, program, 0, 0)
+
+
+def _system_call_filter():
+    """The program for the kernel that forbids these calls; None on machines whose numbers do not stand above."""
+    machine = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}.get(platform.machine())
+    if machine is None:
+        return None
+    architecture, column = machine
+    EPERM, ENOSYS, ENETUNREACH = 0x50001, 0x50026, 0x50065
+    allow, kill = 0x7FFF0000, 0x80000000
+
+    def load(offset):
+        return (0x20, 0, 0, offset)
+
+    def unless(test, value, *then):
+        """Steps that are skipped unless the loaded word is equal to a value, or has bits in common with it."""
+        return [({"==": 0x15, "&": 0x45, ">=": 0x35}[test], 0, len(then), value), *then]
+
+    def back(result):
+        return (0x06, 0, 0, result)
+
+    number, first_argument = load(0), load(16)
+    steps = [load(4), (0x15, 1, 0, architecture), back(kill), number]
+    if column == 0:
+        steps += unless(">=", 0x40000000, back(EPERM))  # the x32 calls
+    for numbers in FORBIDDEN.values():
+        steps += unless("==", numbers[column], back(EPERM))
+    steps += unless("==", 435, back(ENOSYS))  # clone3 hides its flags: the C library falls back to clone
+    steps += unless("==", (56, 220)[column], first_argument, *unless("&", ANY_NAMESPACE, back(EPERM)), back(allow))
+    unix = unless("==", socket.AF_UNIX, back(allow))
+    steps += unless("==", (41, 198)[column], first_argument, *unix, back(ENETUNREACH))
+    itself = unless("==", 0, back(allow))
+    steps += unless("==", (302, 261)[column], first_argument, *itself, back(EPERM))  # prlimit of others
+    steps.append(back(allow))
+    return ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))
+
+
+FILTER = _system_call_filter()
+
+
+def _limit(settings):
+    """Set the limits that the kernel keeps for each process."""
+    seconds = int(settings["notebook_limit"]) + 60
+    limits = {
+        "RLIMIT_CORE": 0,
+        "RLIMIT_CPU": seconds,
+        "RLIMIT_FSIZE": settings["disk_mb"] << 20,
+        "RLIMIT_NOFILE": settings["files"],
+        "RLIMIT_MSGQUEUE": 0,
+    }
+    with open("/proc/self/status") if os.path.isdir("/proc/self") else open(os.devnull) as file:
+        data = re.search(r"VmData:\s+(\d+)", file.read())
+    if data:  # a hog is refused by its own interpreter, with a MemoryError, before anything need be killed
+        limits["RLIMIT_DATA"] = (int(data[1]) << 10) + (settings["memory_mb"] << 20)
+    if settings["isolated"]:  # without namespaces the user's other processes would count too
+        limits["RLIMIT_NPROC"] = settings["processes"]
+    for name, limit in limits.items():
+        if hasattr(resource, name):
+            resource.setrlimit(getattr(resource, name), (limit, limit))
+
+
+def _syscall(name, *args):
+    """A function of the C library; OSError where it fails."""
+    args = [ctypes.c_long(arg) if type(arg) is int else arg for arg in args]
+    if getattr(LIBC, name)(*args) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{name}: {os.strerror(error)}")
+
+
+# ---------------------------------------------------------------- the child
+
+
+def _child(settings, session):
+    """The life of one session: shut in, run the cells, answer calls until the grader closes."""
+    os.dup2(session, 3)
+    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):  # output goes nowhere: a flood of it costs its author time and nothing else
+        os.dup2(null, standard)
+    os.close(null)
+    sock = socket.socket(fileno=3)
+    try:
+        if settings["isolated"]:
+            _shut_in(settings)
+        else:
+            os.setsid()
+        _limit(settings)
+        os.environ["HOME"] = settings["home"]
+        os.makedirs(settings["home"], exist_ok=True)
+        os.chdir(settings["home"])
+    except Exception as error:
+        send(sock, str(error))
+        return
+    send(sock, "ready")
+    request = receive(sock, header_limit=1 << 26)
+    notebook = Notebook(request["names"], settings["cell_limit"], request["cells_limit"])
+    for number, cell in enumerate(request["cells"]):
+        notebook.run_cell(number, cell, number in request["light"])
+        send(sock, number)
+    statuses = notebook.choose()
+    send(sock, {"statuses": statuses, "errors": notebook.errors[:50]})
+    tensor = importlib.import_module("torch").from_numpy if "torch" in settings["preload"] else None
+    while True:
+        request = receive(sock, header_limit=1 << 30, body_limit=1 << 31, tensor=tensor)
+        outcome = _call(notebook.functions.get(request["name"]), request)
+        reply = {"id": request["id"]}
+        try:
+            send(sock, reply | outcome_message(outcome), header_limit=HEADER_LIMIT, body_limit=BODY_LIMIT)
+        except WireError as error:
+            large = Outcome("returned", Odd(f"a value of {error}"))
+            send(sock, reply | outcome_message(large))
+
+
+def _call(function, request):
+    pid = os.getpid()
+    try:
+        outcome = run(function, request["args"], request["kwargs"])
+    except BaseException as error:  # the interrupt that `run` lets through
+        outcome = Outcome("raised", error=type(error).__name__, bases=(type(error).__name__,))
+    if os.getpid() != pid:  # the function forked, and this is the copy
+        os._exit(0)
+    return outcome
+
+
+class CellTimeout(BaseException):
+    """A cell has had its time."""
+
+
+class Notebook:
+    """The cells of a submission and the names that they leave behind."""
+
+    def __init__(self, names, cell_limit, cells_limit):
+        self.names = names
+        self.cell_limit = cell_limit
+        self.end = time.monotonic() + cells_limit
+        self.errors = []
+        self.functions = {}
+        self.history = {name: [] for name in names}  # every function that stood under the name after a statement
+        self.stubs = set()  # (file, line) of the definitions that are nothing but a stub
+        self.flags = 0
+        self.running = False
+        module = types.ModuleType("__main__")
+        sys.modules["__main__"] = module
+        sys.argv[:] = ["notebook"]
+        self.space = vars(module)
+        shell = Shell(self)
+        self.space.update(get_ipython=lambda: shell, display=_nothing, In=[""], Out={})
+        for name in ("exit", "quit"):
+            setattr(builtins, name, sys.exit)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGALRM, self._alarm)
+
+    def run_cell(self, number, source, light):
+        """Run a cell as Jupyter would; one that fails is noted and the next one runs.
+
+        With `light` only what defines something is run.
+        """
+        file = f"<cell {number + 1}>"
+        try:
+            source, body = parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self._note(number, error)
+            return
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        self.stubs |= {(file, line) for line in _stub_lines(body)}
+        left = min(self.cell_limit, self.end - time.monotonic())
+        if light or left <= 0:
+            self._run_definitions(body, file)
+            return
+        pid = os.getpid()
+        done = 0
+        try:
+            try:
+                self.running = True
+                signal.setitimer(signal.ITIMER_REAL, left, 0.05)  # again and again, for code that swallows the first
+                for statement in body:
+                    self._run_statement(statement, file)
+                    done += 1
+            finally:
+                self._stop_clock()
+        except CellTimeout:
+            self._stop_clock()
+            self.errors.append(f"cell {number + 1}: stopped after {left:.0f} s")
+        except BaseException as error:
+            self._stop_clock()
+            self._note(number, error)
+        if os.getpid() != pid:  # the cell forked, and this is the copy
+            os._exit(0)
+        # What the learner defined below the failure is there to be read, so it counts unless it was defined before.
+        self._run_definitions([statement for statement in body[done:] if self._lacks(statement)], file)
+
+    def choose(self):
+        """Settle which definition of each name counts; returns the status of each name."""
+        statuses = {}
+        for name in self.names:
+            last = self.space.get(name)
+            candidates = [*self.history[name], *([last] if callable(last) else [])]
+            written = [function for function in candidates if not self._is_stub(function)]
+            if candidates:
+                # Other functions of the notebook call it by its name, so they get this one too.
+                self.functions[name] = self.space[name] = (written or candidates)[-1]
+            statuses[name] = "defined" if written else "stub" if candidates else "not found"
+        return statuses
+
+    def _run_statement(self, statement, file):
+        module = ast.Module([statement], [])
+        code = compile(module, file, "exec", self.flags, dont_inherit=True)
+        self.flags |= code.co_flags & FUTURE_FLAGS
+        exec(code, self.space)
+        self._remember()
+
+    def _run_definitions(self, body, file):
+        for statement in body:
+            if _defines(statement):
+                try:
+                    self._run_statement(statement, file)
+                except BaseException:
+                    continue
+
+    def _remember(self):
+        for name, past in self.history.items():
+            function = self.space.get(name)
+            if callable(function) and not (past and past[-1] is function):
+                past.append(function)
+
+    def _lacks(self, statement):
+        """Whether something that a statement defines is still missing, or a stub."""
+        names = [getattr(statement, "name", None)]
+        names += [target.id for target in getattr(statement, "targets", ()) if isinstance(target, ast.Name)]
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            names = [(alias.asname or alias.name).split(".")[0] for alias in statement.names]
+        return any(name and (name not in self.space or self._is_stub(self.space[name])) for name in names)
+
+    def _is_stub(self, function):
+        code = getattr(function, "__code__", None)
+        return isinstance(code, types.CodeType) and (code.co_filename, code.co_firstlineno) in self.stubs
+
+    def _stop_clock(self):
+        self.running = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _alarm(self, *_):
+        if self.running:
+            raise CellTimeout
+
+    def _note(self, number, error):
+        try:
+            words = f"{type(error).__name__}: {error}"
+        except BaseException:
+            words = type(error).__name__
+        self.errors.append(f"cell {number + 1}: {words[:300]}")
+
+
+class Shell:
+    """What `get_ipython()` gives: nothing that it is asked to do is done."""
+
+    def __init__(self, notebook):
+        self.user_ns = notebook.space
+
+    def __getattr__(self, name):
+        return _nothing
+
+
+def _nothing(*args, **kwargs):
+    return None
+
+
+# ---------------------------------------------------------------- reading a cell
+
+RUNS_ITS_BODY = ("time", "timeit", "capture", "prun")
+MAGIC = re.compile(r"\s*([%!?]|.*\?\s*$|[\w\s,.\[\]]+=\s*[%!])")
+
+
+def parse(source):
+    """A cell without IPython's own syntax, and its statements.
+
+    Only a line that Python cannot read is taken for a magic, so that text in strings stays as it is.
+    """
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    lines = source.split("\n")
+    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    if lines[first].startswith("%%"):
+        magic = lines[first][2:].split()
+        if not magic or magic[0] not in RUNS_ITS_BODY:
+            return "", []
+        lines[first] = ""
+    for _ in range(len(lines) + 1):
+        source = "\n".join(lines)
+        try:
+            return source, ast.parse(source).body
+        except SyntaxError as error:
+            number = (error.lineno or 0) - 1
+            if not (0 <= number < len(lines) and MAGIC.match(lines[number])):
+                raise
+            _drop_magic(lines, number)
+    raise SyntaxError("no end of magics")
+
+
+def _drop_magic(lines, number):
+    """Put in the place of a magic, and of the lines that continue it, what Python can read."""
+    line = lines[number]
+    indent = line[: len(line) - len(line.lstrip())]
+    timed = re.match(r"\s*%time\s+(?!-)(.*)", line)
+    while line.endswith("\\") and number + 1 < len(lines):
+        lines[number] = indent + "pass"
+        number += 1
+        line = lines[number]
+    lines[number] = indent + (timed[1] if timed else "pass")
+
+
+def _stub_lines(body):
+    """The lines on which functions begin whose body is a docstring, or none, and `raise NotImplementedError`."""
+    for top in body:
+        for node in ast.walk(top):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                statements = node.body
+                if isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant):
+                    statements = statements[1:]
+                if len(statements) == 1 and isinstance(statements[0], ast.Raise):
+                    raised = statements[0].exc
+                    raised = raised.func if isinstance(raised, ast.Call) else raised
+                    if isinstance(raised, ast.Name) and raised.id == "NotImplementedError":
+                        yield min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def _defines(statement):
+    """Whether a statement does nothing but define: an import, a function, a class, a constant."""
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        calls = (ast.Call, ast.Await, ast.comprehension, ast.Yield)
+        return statement.value is not None and not any(isinstance(node, calls) for node in ast.walk(statement.value))
+    return isinstance(statement, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
