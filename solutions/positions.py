@@ -1,0 +1,463 @@
+# %% [markdown]
+# # Positions on a grid
+#
+# The exercises of the chapter *Positions on a grid*. You tell a Vision Transformer where each patch came from:
+# by a table with one part for each axis, by fixed sines and cosines, and by turning queries and keys. The last
+# exercise packs images of many sizes into one sequence. The grid has $H_p$ rows and $W_p$ columns of patches,
+# $r$ and $c$ are a patch's row and column, counted from 0, $d$ is the width of a token and $d_h$ that of one
+# attention head. Patches come in raster order: row 0 from left to right, then row 1. Prefix tokens (class
+# token, registers) come before them and have no place on the grid.
+#
+# Fill in each function, run its cell, then run the check under it. A check that fails says what it called,
+# what should have come back and what did.
+
+# %%
+import numpy as np
+
+# %% [markdown]
+# ## A table for each axis
+#
+# Write `factorized_table`. A model has learned one vector for each row of the grid and one for each column, all
+# of width $d/2$. Put them together into a table with one vector of width $d$ for each patch: for the patch in
+# row $r$ and column $c$ that is $[\mathbf{p}^{\text{col}}_c;\ \mathbf{p}^{\text{row}}_r]$, the column's vector
+# first. The rows of the table come in raster order.
+#
+# Hint: Walk through a grid of 2 rows and 3 columns in raster order. Write down the row of each of the six
+# patches, then the column of each. One list repeats every entry, the other repeats the whole list.
+#
+# Hint: `np.repeat` repeats each entry before it goes on; `np.tile` starts the list afresh. Both work along axis 0.
+
+
+# %%
+def factorized_table(row_table, col_table):
+    """Build the position table of a grid from a table of its rows and a table of its columns.
+
+    Parameters
+    ----------
+    row_table : array, shape (H_p, d / 2)
+        One vector for each row of the grid. It is not changed.
+    col_table : array, shape (W_p, d / 2)
+        One vector for each column. It is not changed.
+
+    Returns
+    -------
+    array, shape (H_p * W_p, d)
+        One position for each patch in raster order: the column's vector, then the row's, in the dtype of the tables.
+
+    Raises
+    ------
+    ValueError
+        If a table does not have two axes, has no vectors, or if their vectors differ in width.
+
+    Notes
+    -----
+    The "2-D" learned positions of Dosovitskiy et al. (2021), appendix D.4: (H_p + W_p) d / 2 numbers are learned
+    where one table for all patches learns H_p W_p d.
+    """
+    ### BEGIN SOLUTION
+    for name, table in (("row_table", row_table), ("col_table", col_table)):
+        if table.ndim != 2 or 0 in table.shape:
+            raise ValueError(f"{name} must have one vector for each place, shape (n, d / 2), not {table.shape}")
+    if row_table.shape[1] != col_table.shape[1]:
+        raise ValueError(
+            f"row_table and col_table must have vectors of one width, not {row_table.shape} and {col_table.shape}"
+        )
+    H_p, W_p = len(row_table), len(col_table)
+    columns = np.tile(col_table, (H_p, 1))  # c runs 0 … W_p - 1 in every row of the grid
+    rows = np.repeat(row_table, W_p, axis=0)  # r stays the same for W_p patches
+    return np.concatenate([columns, rows], axis=1)  # (H_p * W_p, d)
+    ### END SOLUTION
+
+
+# %% tags=["active-ipynb"]
+# check(factorized_table)
+# ### BEGIN HIDDEN TESTS
+# check(factorized_table, hidden=True)
+# ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Sines and cosines of two coordinates
+#
+# Write `sincos_2d`, a position table that nothing has to learn. Each patch gets four blocks of $d/4$ numbers:
+# $\sin(c\,\omega_i)$, $\cos(c\,\omega_i)$, $\sin(r\,\omega_i)$, $\cos(r\,\omega_i)$, in this order, the column
+# first. The frequencies are $\omega_i = \text{base}^{-i/(d/4)}$ for $i = 0, \dots, d/4 - 1$, the same ones for both
+# axes. Patches come in raster order, rows and columns count from 0, and a width $d$ that 4 does not divide raises a
+# `ValueError`.
+#
+# Hint: First the list of frequencies, then the row and the column of every patch as two lists of length
+# $H_p W_p$. The angles of one axis are an outer product: one row for each patch, one column for each frequency.
+#
+# Hint: `np.arange(H_p * W_p) // W_p` is the row of each patch in raster order. What is the column?
+#
+# Hint: Concatenate four arrays of shape `(H_p * W_p, d // 4)` along the last axis.
+
+
+# %%
+def sincos_2d(H_p, W_p, d, base=10000.0):
+    """Build the fixed sine-cosine position table of a grid of patches.
+
+    Parameters
+    ----------
+    H_p, W_p : int
+        Rows and columns of the grid.
+    d : int
+        Width of a token, a multiple of 4.
+    base : float, optional
+        The frequencies run from 1 radian for each patch down towards 1 / base.
+
+    Returns
+    -------
+    array of float64, shape (H_p * W_p, d)
+        One position for each patch in raster order: sin c, cos c, sin r, cos r, in blocks of d / 4.
+
+    Raises
+    ------
+    ValueError
+        If d is not a multiple of 4, or if a size or the base is not positive.
+
+    Notes
+    -----
+    Frequency i is base ** (-i / (d / 4)), the layout of MAE (He et al. 2022).
+    """
+    ### BEGIN SOLUTION
+    for name, size in (("H_p", H_p), ("W_p", W_p), ("d", d)):
+        if not isinstance(size, (int, np.integer)) or size < 1:
+            raise ValueError(f"{name} must be a positive integer, not {size!r}")
+    if d % 4:
+        raise ValueError(f"d must be a multiple of 4, a sine and a cosine for each axis, not {d}")
+    if not 0 < base < np.inf:
+        raise ValueError(f"base must be a positive number, not {base!r}")
+    omega = float(base) ** (-np.arange(d // 4) / (d // 4))
+    r, c = np.divmod(np.arange(H_p * W_p), W_p)  # raster order
+    column, row = np.outer(c, omega), np.outer(r, omega)  # (H_p * W_p, d / 4) each
+    return np.concatenate([np.sin(column), np.cos(column), np.sin(row), np.cos(row)], axis=1)
+    ### END SOLUTION
+
+
+# %% tags=["active-ipynb"]
+# check(sincos_2d)
+# ### BEGIN HIDDEN TESTS
+# check(sincos_2d, hidden=True)
+# ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Turn by column and by row
+#
+# Write `rope_2d_axial`, which turns the queries or the keys of one attention head, $\mathbf{x}$ of shape
+# $(\dots, T, d_h)$. The first half of the channels turns by the patch's column, the second half by its row.
+# In each half, channels 0 and 1 are pair 0, channels 2 and 3 are pair 1, and so on, counted afresh. Pair $i$
+# turns by the angle $p\,\theta_i$, where $p$ is the column or the row and $\theta_i = \text{base}^{-2i/(d_h/2)}$:
+#
+# $$(a, b) \mapsto (a\cos\alpha - b\sin\alpha,\ a\sin\alpha + b\cos\alpha), \qquad \alpha = p\,\theta_i.$$
+#
+# The first `n_prefix` tokens are not on the grid and stay as they are; `rows` and `cols` have one entry for each
+# of the $T - n_{\text{pre}}$ other tokens. A head width that 4 does not divide, or a list of the wrong length,
+# raises a `ValueError`. Any number of axes may come before the last two, and `x` itself must not change.
+#
+# Hint: One array of angles of shape $(T - n_{\text{pre}}, d_h/2)$ holds a number for each pair. Its first half is
+# an outer product of `cols` and the frequencies, its second half one of `rows` and the same frequencies.
+#
+# Hint: In the array as a whole, pair $j$ is channels $2j$ and $2j + 1$, in both halves. So `x[..., 0::2]` holds the
+# first number of every pair and `x[..., 1::2]` the second.
+#
+# Hint: Start from a copy of `x` as floats and write into its patch rows: the ellipsis in
+# `out[..., n_prefix:, 0::2]` stands for however many axes come first. Both new numbers need both old ones.
+
+
+# %%
+def rope_2d_axial(x, rows, cols, n_prefix=0, base=100.0):
+    """Turn queries or keys by the place of their patch: half of the channels by column, half by row.
+
+    Parameters
+    ----------
+    x : array, shape (..., T, d_h)
+        Queries or keys, prefix tokens first. It is not changed.
+    rows, cols : sequence of numbers, length T - n_prefix
+        Row and column of each patch, in patches; they need not be whole numbers.
+    n_prefix : int, optional
+        So many tokens at the start have no place and are not turned.
+    base : float, optional
+        Pair i of each half turns by base ** (-2 i / (d_h / 2)) radians for each patch.
+
+    Returns
+    -------
+    array, shape (..., T, d_h)
+        float32 for float32, float64 for float64 and for integers.
+
+    Raises
+    ------
+    ValueError
+        If d_h is not a multiple of 4, or if `rows` and `cols` do not have T - n_prefix entries.
+
+    Notes
+    -----
+    The axial form of Heo et al. (2024), section 3.2: pairs are neighbours (2i, 2i + 1), columns come first.
+    """
+    ### BEGIN SOLUTION
+    if x.ndim < 2 or x.shape[-1] == 0 or x.shape[-1] % 4:
+        raise ValueError(f"x must have shape (..., T, d_h) with d_h a multiple of 4, not {x.shape}")
+    T, d_h = x.shape[-2:]
+    if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix <= T:
+        raise ValueError(f"n_prefix must be an integer from 0 to T = {T}, not {n_prefix!r}")
+    rows, cols = np.asarray(rows, dtype=np.float64), np.asarray(cols, dtype=np.float64)
+    for name, positions in (("rows", rows), ("cols", cols)):
+        if positions.shape != (T - n_prefix,):
+            raise ValueError(f"{name} must have T - n_prefix = {T - n_prefix} entries, not shape {positions.shape}")
+    if not 0 < base < np.inf:
+        raise ValueError(f"base must be a positive number, not {base!r}")
+    theta = float(base) ** (-2 * np.arange(d_h // 4) / (d_h // 2))
+    angle = np.concatenate([np.outer(cols, theta), np.outer(rows, theta)], axis=1)  # (T - n_prefix, d_h / 2)
+    cos, sin = np.cos(angle), np.sin(angle)
+    out = x.astype(x.dtype if x.dtype.kind == "f" else np.float64)  # a copy
+    a, b = x[..., n_prefix:, 0::2], x[..., n_prefix:, 1::2]  # (..., T - n_prefix, d_h / 2) each
+    out[..., n_prefix:, 0::2] = a * cos - b * sin
+    out[..., n_prefix:, 1::2] = a * sin + b * cos
+    return out
+    ### END SOLUTION
+
+
+# %% tags=["active-ipynb"]
+# check(rope_2d_axial)
+# ### BEGIN HIDDEN TESTS
+# check(rope_2d_axial, hidden=True)
+# ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Attend with turned queries and keys
+#
+# Write `rope_2d_attention`: attention in which every score between two patches depends on their content and
+# on how many rows and columns lie between them. Turn the queries and the keys with `rope_2d_axial`, leave the
+# values alone, divide the scores by $\sqrt{d_h}$, take the softmax over the keys and mix the values. Scores may
+# be in the thousands, and the answer must stay finite. Any number of axes, such as batch and heads, may come
+# before the last two.
+#
+# Hint: Only the scores should know about places. What does a token hand over when it is looked at, and should
+# that be turned?
+#
+# Hint: `K.swapaxes(-1, -2)` transposes the last two axes, however many come before them.
+#
+# Hint: The softmax does not change when the largest score of each row is subtracted first, and then no
+# exponential is larger than 1.
+
+
+# %%
+def rope_2d_attention(Q, K, V, rows, cols, n_prefix=0, base=100.0):
+    """Scaled dot-product attention with axial rotary positions.
+
+    Parameters
+    ----------
+    Q, K, V : array, shape (..., T, d_h)
+        Queries, keys and values, prefix tokens first. They are not changed.
+    rows, cols : sequence of numbers, length T - n_prefix
+        Row and column of each patch.
+    n_prefix : int, optional
+        So many tokens at the start have no place and are not turned.
+    base : float, optional
+        Base of the frequencies, as in `rope_2d_axial`.
+
+    Returns
+    -------
+    array, shape (..., T, d_h)
+        For each query the mean of the values, weighted by the softmax of its scores.
+
+    Raises
+    ------
+    ValueError
+        If Q, K and V differ in shape, and whenever `rope_2d_axial` raises.
+
+    Notes
+    -----
+    Attention of Vaswani et al. (2017), equation 1, with queries and keys turned as in Heo et al. (2024).
+    """
+    ### BEGIN SOLUTION
+    if not Q.shape == K.shape == V.shape or Q.ndim < 2 or Q.shape[-2] == 0:
+        raise ValueError(f"Q, K and V must have one shape (..., T, d_h), not {Q.shape}, {K.shape} and {V.shape}")
+    Q, K = (rope_2d_axial(x, rows, cols, n_prefix, base) for x in (Q, K))
+    scores = Q @ K.swapaxes(-1, -2) / np.sqrt(Q.shape[-1]).astype(Q.dtype)  # (..., T, T): query, key
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True) @ V
+    ### END SOLUTION
+
+
+# %% tags=["active-ipynb"]
+# check(rope_2d_attention)
+# ### BEGIN HIDDEN TESTS
+# check(rope_2d_attention, hidden=True)
+# ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Turn along any direction
+#
+# Write `rope_2d_mixed`. Every pair of channels now has two frequencies of its own, and turns by
+# $\alpha_i = \theta^x_i\,c + \theta^y_i\,r$. A pair with $\theta^x_i = \theta^y_i$ turns along a diagonal. In a model
+# these frequencies are learned; here they are given, one of each for every pair of neighbouring channels
+# $(2i, 2i + 1)$ across the whole width. The rotation and the prefix tokens are as in `rope_2d_axial`. An odd head
+# width, or a list of the wrong length, raises a `ValueError`.
+#
+# Hint: The angles are a sum of two outer products, one for each axis, of shape $(T - n_{\text{pre}}, d_h/2)$.
+#
+# Hint: Once you have the angles, nothing else differs from `rope_2d_axial`.
+
+
+# %%
+def rope_2d_mixed(x, rows, cols, theta_x, theta_y, n_prefix=0):
+    """Turn queries or keys, each pair of channels along a direction of its own.
+
+    Parameters
+    ----------
+    x : array, shape (..., T, d_h)
+        Queries or keys, prefix tokens first. It is not changed.
+    rows, cols : sequence of numbers, length T - n_prefix
+        Row and column of each patch, in patches.
+    theta_x, theta_y : sequence of numbers, length d_h / 2
+        Radians by which each pair turns for each column and for each row.
+    n_prefix : int, optional
+        So many tokens at the start have no place and are not turned.
+
+    Returns
+    -------
+    array, shape (..., T, d_h)
+        float32 for float32, float64 for float64 and for integers.
+
+    Raises
+    ------
+    ValueError
+        If d_h is odd, if `rows` and `cols` do not have T - n_prefix entries, or if `theta_x` and `theta_y` do not
+        have d_h / 2.
+
+    Notes
+    -----
+    The mixed form of Heo et al. (2024), section 3.2. With theta_y zero in the first half, theta_x zero in the
+    second and one ladder of frequencies in both, it is `rope_2d_axial`.
+    """
+    ### BEGIN SOLUTION
+    if x.ndim < 2 or x.shape[-1] == 0 or x.shape[-1] % 2:
+        raise ValueError(f"x must have shape (..., T, d_h) with d_h even, not {x.shape}")
+    T, d_h = x.shape[-2:]
+    if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix <= T:
+        raise ValueError(f"n_prefix must be an integer from 0 to T = {T}, not {n_prefix!r}")
+    rows, cols, theta_x, theta_y = (np.asarray(v, dtype=np.float64) for v in (rows, cols, theta_x, theta_y))
+    for name, positions in (("rows", rows), ("cols", cols)):
+        if positions.shape != (T - n_prefix,):
+            raise ValueError(f"{name} must have T - n_prefix = {T - n_prefix} entries, not shape {positions.shape}")
+    for name, theta in (("theta_x", theta_x), ("theta_y", theta_y)):
+        if theta.shape != (d_h // 2,):
+            raise ValueError(f"{name} must have d_h / 2 = {d_h // 2} entries, not shape {theta.shape}")
+    angle = np.outer(cols, theta_x) + np.outer(rows, theta_y)  # (T - n_prefix, d_h / 2)
+    cos, sin = np.cos(angle), np.sin(angle)
+    out = x.astype(x.dtype if x.dtype.kind == "f" else np.float64)  # a copy
+    a, b = x[..., n_prefix:, 0::2], x[..., n_prefix:, 1::2]  # (..., T - n_prefix, d_h / 2) each
+    out[..., n_prefix:, 0::2] = a * cos - b * sin
+    out[..., n_prefix:, 1::2] = a * sin + b * cos
+    return out
+    ### END SOLUTION
+
+
+# %% tags=["active-ipynb"]
+# check(rope_2d_mixed)
+# ### BEGIN HIDDEN TESTS
+# check(rope_2d_mixed, hidden=True)
+# ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Coordinates between −1 and 1
+#
+# Write `dinov3_coordinates`. DINOv3 does not count patches. It lays the grid into a box from $-1$ to $1$ on each axis,
+# whatever the number of patches, and gives each patch the coordinates of its centre: place $i$ of $n$ is at
+# $2(i + \tfrac12)/n - 1$. Return one pair (row coordinate, column coordinate) for each patch, in raster order.
+#
+# Hint: Cut the interval from $-1$ to $1$ into two equal parts. Where are their centres? The formula must say
+# $-\tfrac12$ and $\tfrac12$.
+#
+# Hint: `np.meshgrid(..., indexing="ij")` gives two arrays of shape $(H_p, W_p)$, the row coordinate of every patch and
+# the column coordinate of every patch. Flatten both.
+
+
+# %%
+def dinov3_coordinates(H_p, W_p):
+    """Give each patch the coordinates of its centre, in a box from -1 to 1 on each axis.
+
+    Parameters
+    ----------
+    H_p, W_p : int
+        Rows and columns of the grid.
+
+    Returns
+    -------
+    array of float64, shape (H_p * W_p, 2)
+        (row, column) coordinates of each patch, in raster order, strictly between -1 and 1.
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive.
+
+    Notes
+    -----
+    Place i of n is at 2 (i + 1/2) / n - 1, each axis scaled by its own size (Siméoni et al. 2025, released code).
+    """
+    ### BEGIN SOLUTION
+    for name, size in (("H_p", H_p), ("W_p", W_p)):
+        if not isinstance(size, (int, np.integer)) or size < 1:
+            raise ValueError(f"{name} must be a positive integer, not {size!r}")
+    row, column = (2 * (np.arange(n) + 0.5) / n - 1 for n in (H_p, W_p))
+    grid = np.stack(np.meshgrid(row, column, indexing="ij"), axis=-1)  # (H_p, W_p, 2)
+    return grid.reshape(H_p * W_p, 2)
+    ### END SOLUTION
+
+
+# %% tags=["active-ipynb"]
+# check(dinov3_coordinates)
+# ### BEGIN HIDDEN TESTS
+# check(dinov3_coordinates, hidden=True)
+# ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## Keep packed images apart
+#
+# Write `packed_attention_mask`. Several images, cut into different numbers of tokens, lie one after the other in a
+# single sequence of $T$ tokens. `lengths` says how many tokens each image has. Return the $T \times T$ array of
+# booleans that is `True` where the query's token and the key's token belong to the same image, and `False` elsewhere.
+#
+# Hint: Give each token the number of its image. For lengths 2 and 3 that list is 0, 0, 1, 1, 1.
+#
+# Hint: Compare that list as a column with the same list as a row; NumPy compares every entry with every other.
+
+
+# %%
+def packed_attention_mask(lengths):
+    """Say which tokens of a packed sequence may attend to which.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+        The number of tokens of each image, in the order in which the images are packed.
+
+    Returns
+    -------
+    array of bool, shape (T, T)
+        With T the sum of the lengths: True where query (row) and key (column) belong to one image.
+
+    Raises
+    ------
+    ValueError
+        If the lengths are not positive integers in one list.
+
+    Notes
+    -----
+    The self-attention mask of NaViT (Dehghani et al. 2023, section 2.1).
+    """
+    ### BEGIN SOLUTION
+    counts = np.asarray(lengths)
+    if counts.ndim != 1 or (counts.size and (counts.dtype.kind not in "iu" or counts.min() < 1)):
+        raise ValueError(f"lengths must be a list of positive integers, not {lengths!r}")
+    image = np.repeat(np.arange(counts.size), counts.astype(np.int64))  # (T,), the image of each token
+    return image[:, None] == image
+    ### END SOLUTION
+
+
+# %% tags=["active-ipynb"]
+# check(packed_attention_mask)
+# ### BEGIN HIDDEN TESTS
+# check(packed_attention_mask, hidden=True)
+# ### END HIDDEN TESTS
