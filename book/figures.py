@@ -4,6 +4,7 @@ A page's cell draws with Matplotlib and ends in `show(fig, alt=...)`, which puts
 named here are placeholders: in the SVG they become the page's own, so that a figure follows light and dark.
 """
 
+import base64
 import hashlib
 import html
 import io
@@ -12,6 +13,7 @@ import re
 import matplotlib
 import matplotlib.pyplot as plt
 from IPython.display import HTML, display
+from PIL import Image
 
 INK, MUTED, GRID, PAPER = "#010203", "#010204", "#010205", "#010206"
 COLORS = ["#010211", "#010212", "#010213", "#010214", "#010215", "#010216"]
@@ -42,7 +44,8 @@ matplotlib.rcParams.update(
         "grid.linewidth": 0.8,
         "axes.prop_cycle": matplotlib.cycler(color=COLORS),
         "lines.linewidth": 1.8,
-        "image.interpolation": "nearest",
+        "image.interpolation": "none",  # the browser enlarges, so the file holds each pixel once
+        "image.composite_image": False,
         "legend.frameon": False,
         "figure.facecolor": "none",
         "axes.facecolor": "none",
@@ -86,16 +89,28 @@ def svg(fig, alt):
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r"data:image/png;base64,\s*([^\"]+)", _webp, text)
     text = _own_ids(text)
     for color, variable in _PAGE_COLORS.items():
         text = re.sub(color, f"var({variable})", text, flags=re.IGNORECASE)
     width = fig.get_figwidth() * 96
+    box = re.search(r'viewBox="([^"]*)"', text)[1]
     head = (
         f'<svg role="img" aria-label="{html.escape(" ".join(alt.split()))}" '
-        f'style="width:{width:.0f}px;min-width:{0.7 * width:.0f}px" '
-        f'viewBox="{re.search(r"viewBox=.([^\"]*)", text)[1]}">'
+        f'style="width:{width:.0f}px;min-width:{0.7 * width:.0f}px" viewBox="{box}">'
     )
     return head + re.sub(r"^<svg[^>]*>", "", text)
+
+
+def _webp(match):
+    """Store a picture exactly where that is small, else (a photograph) as cameras do."""
+    picture = Image.open(io.BytesIO(base64.b64decode(match[1])))
+    for options in ({"lossless": True}, {"quality": 85}):
+        file = io.BytesIO()
+        picture.save(file, "WEBP", method=6, **options)
+        if file.tell() < 8000:
+            break
+    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
 
 
 def _own_ids(text):

@@ -1,5 +1,6 @@
 """What the pages load, and what every page must have."""
 
+import hashlib
 from pathlib import Path
 
 from docutils import nodes
@@ -11,7 +12,9 @@ from sphinx.util.fileutil import copy_asset
 from course_html import tag
 
 logger = logging.getLogger(__name__)
-WIDGETS = Path(__file__).parents[1] / "widgets"
+ROOT = Path(__file__).parents[2]
+WIDGETS = ROOT / "book" / "widgets"
+SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "solutions/*.py", "autograder/**/*.py", "exercises/*/*.ipynb")
 
 
 class Widget(SphinxDirective):
@@ -60,14 +63,37 @@ def require_alt_text(app, doctree):
             )
 
 
+def box_tables(app, doctree):
+    """Give each table a box to scroll in on a phone."""
+    for table in list(doctree.findall(nodes.table)):
+        table.replace_self(tag("div", table.deepcopy(), classes=["table-box"]))
+
+
 def copy_widgets(app, exception):
     if not exception and app.builder.format == "html":
         copy_asset(str(WIDGETS), str(Path(app.outdir) / "widgets"), lambda path: path.endswith(".md"))
 
 
+def sources_digest():
+    """What the site is made of, in one number: the tests build it anew when this changes."""
+    files = sorted({path for pattern in SOURCES for path in ROOT.glob(pattern) if path.is_file()})
+    files = [path for path in files if "__pycache__" not in path.parts]
+    return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
+
+
+def sign(app, exception):
+    """Leave the digest in the site, when nothing in it was amiss."""
+    signature = Path(app.outdir) / ".sources"
+    signature.unlink(missing_ok=True)
+    if not exception and app.statuscode == 0 and Path(app.srcdir) == ROOT:
+        signature.write_text(sources_digest())
+
+
 def setup(app):
     app.add_directive("widget", Widget)
     app.connect("doctree-read", require_alt_text)
+    app.connect("doctree-read", box_tables)
     app.connect("html-page-context", give_modules)
     app.connect("build-finished", copy_widgets)
+    app.connect("build-finished", sign)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

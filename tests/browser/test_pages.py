@@ -1,0 +1,193 @@
+"""The site in a browser: what readers see, with keyboard, phone, dark mode and without scripts."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+PAGES = [f"book/{path.stem}.html" for path in sorted((Path(__file__).parents[2] / "book").glob("*.md"))]
+CHAPTER = "book/patchify.html"
+WEIGHT = 400_000  # bytes over the wire
+
+
+@pytest.mark.parametrize("path", [*PAGES, "search.html"])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+def test_every_page_is_clean_and_accessible(visit, path, width, scheme):
+    page = visit(path, width=width, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_light(browser, address, path):
+    page = browser.new_page()
+    bodies = {}
+    page.on("response", lambda response: bodies.update({response.url: response}))
+    page.goto(address + path, wait_until="networkidle")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.wait_for_load_state("networkidle")
+    weight = sum(len(gzip.compress(r.body(), 6)) for r in bodies.values() if not r.url.startswith("data:"))
+    page.close()
+    assert weight < WEIGHT
+
+
+def test_formulas_are_drawn_in_the_font_of_the_site(visit):
+    page = visit(CHAPTER)
+    boxes = page.eval_on_selector_all(
+        "article math", "all => all.filter(m => !m.closest('details:not([open])')).map(m => m.getBoundingClientRect())"
+    )
+    assert len(boxes) > 20
+    assert all(box["width"] > 2 and box["height"] > 2 for box in boxes)
+    assert page.evaluate("document.fonts.check('16px \"STIX Two Math\"')")
+    loaded = page.evaluate("[...document.fonts].filter(f => f.status === 'loaded').map(f => f.family)")
+    assert any("STIX Two Math" in family for family in loaded)
+
+
+def test_figures_follow_light_and_dark(visit):
+    page = visit(CHAPTER, color_scheme="light")
+    figure = page.locator(".figure svg").first
+    assert figure.bounding_box()["height"] > 50
+    ink = "document.querySelector('.figure svg text') && getComputedStyle(document.querySelector('.figure svg text')).fill"
+    light = page.evaluate(ink)
+    page.get_by_role("button", name="Dark colours").click()
+    assert page.evaluate(ink) != light
+
+
+def test_the_theme_is_kept(visit):
+    page = visit("book/intro.html", color_scheme="light")
+    button = page.get_by_role("button", name="Dark colours")
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    page.reload()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert button.get_attribute("aria-pressed") == "true"
+
+
+def test_the_slider_moves_by_keyboard(visit):
+    page = visit(CHAPTER)
+    widget = page.locator("patch-average")
+    slider = widget.get_by_role("slider", name="Patch side")
+    assert widget.locator(".tokens").inner_text() == "14 × 14 = 196"
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert widget.locator(".tokens").inner_text() == "13 × 13 = 169"
+    assert widget.locator(".dropped").inner_text() == f"{224**2 - 221**2:,}"
+    assert slider.get_attribute("aria-valuetext") == "17 pixels, 169 tokens"
+    page.keyboard.press("End")
+    assert widget.locator(".tokens").inner_text() == "2 × 2 = 4"
+
+
+@pytest.mark.parametrize(("height", "width", "P"), [(12, 18, 3), (13, 17, 4), (5, 9, 1), (8, 8, 8)])
+def test_the_averages_are_those_of_a_loop(visit, height, width, P):
+    img = np.random.default_rng(0).integers(0, 256, size=(height, width, 4))
+    expected = [
+        img[r * P : (r + 1) * P, c * P : (c + 1) * P, channel].mean()
+        for r in range(height // P)
+        for c in range(width // P)
+        for channel in range(3)
+    ]
+    page = visit(CHAPTER)
+    call = """async ([data, width, height, P]) => {
+        const { averagePatches } = await import("/widgets/patch-average.js");
+        return [...averagePatches(data, width, height, P)];
+    }"""
+    np.testing.assert_allclose(page.evaluate(call, [img.ravel().tolist(), width, height, P]), expected, rtol=1e-12)
+
+
+def test_the_second_picture_shows_the_averages(visit):
+    page = visit(CHAPTER)
+    pixels, averages = page.evaluate("""async () => {
+        const { averagePatches } = await import("/widgets/patch-average.js");
+        const widget = document.querySelector("patch-average");
+        const shown = widget.averages.getContext("2d").getImageData(0, 0, 224, 224).data;
+        return [[...shown], [...averagePatches(widget.data, 224, 224, 16)]];
+    }""")
+    shown = np.reshape(pixels, (224, 224, 4))[8::16, 8::16, :3]
+    np.testing.assert_allclose(shown, np.reshape(averages, (14, 14, 3)), atol=0.51)
+
+
+def test_a_number_is_checked(visit):
+    page = visit(CHAPTER)
+    quiz = page.locator(".quiz[data-kind=numeric]").first
+    answer = float(quiz.get_attribute("data-answer"))
+    box, verdict = quiz.get_by_label("Your answer"), quiz.get_by_role("status")
+    for typed, said in (("x", "Type a number"), (str(answer + 1), "Not yet"), (f"{answer:,.0f}", "Right.")):
+        box.fill(typed)
+        box.press("Enter")
+        assert verdict.inner_text().startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1,024", 1024), ("50 176", 50176), ("2/3", 2 / 3), ("2^10", 1024), ("−2.5", -2.5), ("1e-6", 1e-6), (" 7 ", 7)],
+)
+def test_numbers_are_read_as_people_write_them(visit, text, value):
+    page = visit("book/intro.html")
+    read = page.evaluate("async (t) => (await import('/widgets/quiz.js')).parseNumber(t)", text)
+    assert read == pytest.approx(value)
+
+
+def test_a_choice_is_checked(visit):
+    page = visit(CHAPTER)
+    quiz = page.locator(".quiz[data-kind=single]").first
+    quiz.get_by_role("button", name="Check").click()
+    assert quiz.get_by_role("status").inner_text() == "Choose an answer first."
+    quiz.locator("input:not([data-right])").first.check()
+    quiz.get_by_role("button", name="Check").click()
+    assert quiz.get_by_role("status").inner_text().startswith("Not yet")
+    quiz.locator("input[data-right]").check()
+    quiz.get_by_role("button", name="Check").click()
+    assert quiz.get_by_role("status").inner_text() == "Right."
+
+
+def test_hints_open_one_after_the_other(visit):
+    page = visit(CHAPTER, java_script_enabled=False)
+    exercise = page.locator("[data-exercise=patchify]")
+    second = exercise.get_by_text("Hint 2 of")
+    assert not second.is_visible()
+    exercise.get_by_text("Hint 1 of").click()
+    assert second.is_visible()
+
+
+def test_without_scripts_the_page_can_be_read(visit):
+    page = visit(CHAPTER, java_script_enabled=False)
+    assert page.locator("article math").first.bounding_box()["width"] > 2
+    assert page.locator("patch-average").inner_text().strip()
+    assert page.locator(".quiz .solution").first.is_visible()
+    assert not page.get_by_role("button", name="Dark colours").is_visible()
+
+
+def test_chapters_on_a_phone(visit):
+    page = visit(CHAPTER, width=390)
+    chapters = page.get_by_role("navigation", name="Chapters")
+    assert not chapters.is_visible()
+    page.get_by_role("button", name="Chapters").click()
+    assert chapters.is_visible()
+    page.keyboard.press("Escape")
+    assert not chapters.is_visible()
+
+
+def test_search_finds_a_chapter(visit):
+    page = visit("book/intro.html")
+    page.get_by_role("searchbox").fill("patch")
+    page.keyboard.press("Enter")
+    page.locator("#search-results a", has_text="Patchify").first.wait_for()
+
+
+def test_code_is_copied(visit):
+    page = visit(CHAPTER, permissions=["clipboard-read", "clipboard-write"])
+    block = page.locator(".cell_input .highlight").first
+    block.hover()
+    block.get_by_role("button", name="Copy").click()
+    assert page.evaluate("navigator.clipboard.readText()") == block.locator("pre").inner_text() + "\n"
+
+
+def test_a_request_to_another_host_is_caught(visit):
+    page = visit("book/intro.html")
+    page.evaluate("fetch('https://example.org/').catch(() => {})")
+    page.wait_for_timeout(100)
+    assert any("asked for https://example.org/" in complaint for complaint in visit.complaints)
+    visit.complaints.clear()

@@ -1,0 +1,180 @@
+"""What must break the build does, and what an author may write does not."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from addresses import outside_addresses
+
+ROOT = Path(__file__).parents[2]
+FRONT = "---\njupytext:\n  text_representation:\n    extension: .md\n    format_name: myst\nkernelspec:\n  name: python3\n  display_name: Python 3\n---\n"
+GOOD = r"""
+(good)=
+# A page
+
+Inline $\mathbf{x} \in \R^{P \times P \times C}$, and {eq}`eq-hard`.
+
+$$
+\operatorname{rot}(\theta) = \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix},
+\quad f(x) = \begin{cases} 1 & x > 0 \\ 0 & \text{else} \end{cases}
+$$ (eq-hard)
+
+$$
+\begin{aligned} \boldsymbol{\omega}_k &= \underbrace{a + b}_{\text{the sum}} \\ &= \softmax\left(\frac{QK\T}{\sqrt{d}}\right) \end{aligned}
+$$
+
+```{task} patchify
+```
+
+```{quiz} q-number
+kind: numeric
+question: How many are $2 + 2$?
+answer: 4
+hint: Count.
+solution: Four.
+```
+
+```{quiz} q-choice
+kind: single
+question: Which?
+choices:
+  - text: This, $x$
+    right: true
+    why: Indeed.
+  - text: That
+solution: This.
+```
+
+```{widget} patch-average
+:label: A picture
+Nothing moves without scripts.
+```
+
+```{prf:theorem} Of something
+:label: thm-something
+$1 = 1$.
+```
+
+```{code-cell}
+---
+mystnb:
+  figure:
+    name: fig-line
+    caption: A line, $y = x$.
+---
+from figures import COLORS, new_figure, show
+
+fig, ax = new_figure(height=2)
+ax.plot([0, 1], [0, 1], color=COLORS[0])
+show(fig, alt="A line that rises.")
+```
+
+{numref}`fig-line` and {prf:ref}`thm-something` and {ref}`exercise-patchify`.
+"""
+FAULTS = {
+    "label": ("# A page\n\n{ref}`nowhere`\n", "undefined label: 'nowhere'"),
+    "formula": ("# A page\n\n$\\nosuchcommand$\n", "nosuchcommand"),
+    "cell": ("# A page\n\n```{code-cell}\n1 / 0\n```\n", "Executing notebook failed"),
+    "stderr": ("# A page\n\n```{code-cell}\nimport sys; print('hm', file=sys.stderr)\n```\n", "stderr was found in the cell outputs"),
+    "alt": (
+        "# A page\n\n```{code-cell}\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);\n```\n",
+        "picture without alternative text",
+    ),
+    "figure": (
+        "# A page\n\n```{code-cell}\nfrom figures import new_figure, show\nshow(new_figure()[0], alt='')\n```\n",
+        "Executing notebook failed",
+    ),
+    "task": ("# A page\n\n```{task} no_such_exercise\n```\n", "there is no exercise 'no_such_exercise'"),
+    "quiz": ("# A page\n\n```{quiz} q\nkind: numeric\nquestion: What?\nsolution: This.\n```\n", "missing ['answer']"),
+}
+
+
+def build(folder, pages, **environment):
+    """Build a book of these pages with the course's own configuration."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text())
+    config["bibtex_bibfiles"] = [str(ROOT / "book/references.bib")]
+    extensions = config["sphinx"]["local_extensions"]
+    extensions.update({name: str(ROOT / path) for name, path in extensions.items()})
+    config["sphinx"]["config"]["html_theme_path"] = [str(ROOT / "book/_theme")]
+    (folder / "_config.yml").write_text(yaml.safe_dump(config))
+    toc = {"format": "jb-book", "root": "start", "chapters": [{"file": name} for name in pages]}
+    (folder / "_toc.yml").write_text(yaml.safe_dump(toc))
+    (folder / "start.md").write_text("# Start\n")
+    for name, text in pages.items():
+        (folder / f"{name}.md").write_text(FRONT + text)
+    shutil.copy(ROOT / "book/figures.py", folder)
+    return subprocess.run(
+        [Path(sys.executable).parent / "jupyter-book", "build", "--all", "-n", "-W", "--keep-going", folder],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "NO_COLOR": "1"} | environment,
+    )
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("good")
+    done = build(folder, {"good": GOOD})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "_build/html"
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faulty")
+    return build(folder, {name: text for name, (text, _) in FAULTS.items()})
+
+
+def test_what_authors_write_builds(good):
+    soup = BeautifulSoup((good / "good.html").read_text(), "html.parser")
+    assert len(soup.select(".formula math[display=block]")) == 2 and len(soup.select("p math")) >= 3
+    assert soup.select_one(".formula .eqno").text.startswith("(1)")
+    assert soup.select_one("[data-exercise=patchify] .exercise-stub").text.count("raise NotImplementedError") == 1
+    assert soup.select_one("[data-exercise=patchify] .solution")
+    assert soup.select_one("figure svg[role=img]")["aria-label"] == "A line that rises."
+    assert "var(--figure-1)" in str(soup.select_one("figure svg"))
+    assert "nothing moves" in soup.find("patch-average").text.lower()
+    assert [script["src"] for script in soup.select("script[type=module]")] == [
+        "_static/course.js",
+        "widgets/quiz.js",
+        "widgets/patch-average.js",
+    ]
+
+
+def test_the_same_source_gives_the_same_figure(good, tmp_path):
+    build(tmp_path, {"good": GOOD})
+    figures = [
+        str(BeautifulSoup((html / "good.html").read_text(), "html.parser").find("figure"))
+        for html in (good, tmp_path / "_build/html")
+    ]
+    assert figures[0] == figures[1]
+
+
+def test_solutions_can_be_hidden(tmp_path):
+    done = build(tmp_path, {"page": "# A page\n\n```{task} patchify\n```\n"}, SOLUTIONS="hidden")
+    assert done.returncode == 0, done.stdout + done.stderr
+    html = (tmp_path / "_build/html/page.html").read_text()
+    assert "raise NotImplementedError" in BeautifulSoup(html, "html.parser").text
+    assert 'class="solution"' not in html
+
+
+def test_a_fault_fails_the_build(faulty):
+    assert faulty.returncode != 0
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_is_named_with_its_page(faulty, name):
+    lines = [line for line in (faulty.stdout + faulty.stderr).splitlines() if f"/{name}.md" in line]
+    assert any(FAULTS[name][1] in line for line in lines if "WARNING" in line or "ERROR" in line), lines
+
+
+def test_an_outside_address_on_a_page_is_caught(tmp_path):
+    done = build(tmp_path, {"page": '# A page\n\n<img src="https://example.org/a.png" alt="a">\n'})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert outside_addresses(tmp_path / "_build/html") == [("page.html", "https://example.org/a.png")]

@@ -1,0 +1,58 @@
+"""The built pages: nothing from elsewhere, no dead link, nothing hidden shown."""
+
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+
+from addresses import dead_links, outside_addresses
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    assert outside_addresses(site) == []
+
+
+def test_no_link_inside_the_site_is_dead(site):
+    assert dead_links(site) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("page.html", '<img src="https://example.org/a.png" alt="">'),
+        ("page.html", '<img srcset="//example.org/a.png 2x" alt="">'),
+        ("page.html", '<link rel="stylesheet" href="https://example.org/a.css">'),
+        ("page.html", '<script src="//example.org/a.js"></script>'),
+        ("page.html", '<script type="module">import "https://example.org/a.js"</script>'),
+        ("page.html", '<p style="background: url(https://example.org/a.png)">'),
+        ("page.html", "<style>@import 'https://example.org/a.css'</style>"),
+        ("page.html", '<svg><use xlink:href="https://example.org/a.svg#b"/></svg>'),
+        ("style.css", "p { background: url('//example.org/a.png') }"),
+        ("style.css", '@import "https://example.org/a.css";'),
+        ("script.js", 'import { a } from "https://example.org/a.js";'),
+        ("script.js", "await import('https://example.org/a.js')"),
+        ("script.js", "fetch(`https://example.org/a.json`)"),
+        ("script.js", 'picture.src = "https://example.org/a.png"'),
+    ],
+)
+def test_an_outside_address_is_seen(tmp_path, file, content):
+    (tmp_path / "page.html").write_text('<link rel="stylesheet" href="style.css"><script src="script.js"></script>')
+    (tmp_path / file).write_text((tmp_path / file).read_text() + content if file == "page.html" else content)
+    assert len(outside_addresses(tmp_path)) == 1
+
+
+def test_a_plain_link_elsewhere_is_no_outside_address(tmp_path):
+    (tmp_path / "page.html").write_text('<a href="https://example.org">there</a>')
+    assert outside_addresses(tmp_path) == []
+
+
+def test_ids_are_unique(site):
+    for path in site.glob("book/*.html"):
+        ids = [tag["id"] for tag in BeautifulSoup(path.read_text(), "html.parser").find_all(id=True)]
+        assert len(ids) == len(set(ids)), (path.name, sorted(i for i in set(ids) if ids.count(i) > 1))
+
+
+def test_no_solution_marks_and_no_sources_on_the_site(site):
+    assert not (site / "_sources").exists()
+    for path in site.glob("book/*.html"):
+        assert not re.search(r"### (BEGIN|END)", path.read_text()), path
