@@ -1,0 +1,255 @@
+"""The commands: `python -m autograder grade`, `grade-file`, `inspect`, `export`, `report`, `doctor`.
+
+Each imports what it needs when it runs: a learner who looks at a file needs neither Dask nor nbgrader.
+"""
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+
+from autograder.course import CommandError, Course
+from autograder.exercise import CHAPTERS
+
+
+def main(arguments=None):
+    """Run a command; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options, Course.here()) or 0
+    except CommandError as error:
+        print(f"autograder {options.command}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # `| head` has read enough
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        print(f"autograder {options.command}: stopped", file=sys.stderr)
+        return 1
+
+
+def _parser():
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--gradebook", metavar="URL", type=_url, help="default: the course's (nbgrader_config.py)")
+    common.add_argument("--assignment", metavar="NAME", choices=CHAPTERS, help=f"one of {', '.join(CHAPTERS)}")
+    common.add_argument("--isolation", choices=("bubblewrap", "none"), default="bubblewrap",
+                        help="none: the code of a submission can read and write your files")  # fmt: skip
+    common.add_argument("--seed", metavar="N", type=_number(int, 0), help="what hidden cases are drawn from")
+    limits = argparse.ArgumentParser(add_help=False)
+    limits.add_argument("--time-limit", metavar="S", type=_number(float, 0.1), default=5.0,
+                        help="seconds for one call (default 5)")  # fmt: skip
+    limits.add_argument("--memory-limit", metavar="MB", type=_number(int, 64), default=1024,
+                        help="for one submission (default 1024)")  # fmt: skip
+
+    parser = argparse.ArgumentParser(prog="python -m autograder", description="Grade the course's exercises.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name, run, help, *parents):
+        made = commands.add_parser(name, help=help, description=help, parents=[common, *parents])
+        made.set_defaults(run=run)
+        return made
+
+    grade = command("grade", _grade, "Grade what is new in submitted/ and record it.", limits)
+    grade.add_argument("--submitted", metavar="DIR", type=Path, help="default: the course's submitted/")
+    grade.add_argument("--student", metavar="ID", help="only this one")
+    grade.add_argument("--workers", metavar="N", type=_number(int, 1), help="processes (default: the cores)")
+    grade.add_argument("--scheduler", metavar="ADDRESS", help="of a running Dask scheduler")
+    grade.add_argument("--force", action="store_true", help="grade what has not changed, too")
+
+    one = command("grade-file", _grade_file, "Grade one notebook; nothing is recorded.", limits)
+    one.add_argument("notebook", metavar="NOTEBOOK", type=Path)
+    one.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
+
+    look = command("inspect", _inspect, "Show what a grader would find in a notebook; nothing in it is run.")
+    look.add_argument("notebook", metavar="NOTEBOOK", type=Path)
+    look.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
+
+    export = command("export", _export, "Write the scores as CSV.")
+    export.add_argument("--format", choices=("nbgrader", "canvas", "moodle"), default="nbgrader")
+    export.add_argument("--output", metavar="PATH", type=Path, help="default: stdout")
+
+    report = command("report", _report, "Show how the class did.")
+    report.add_argument("--output", metavar="PATH", type=Path, help="default: report.html (with --json: stdout)")
+    report.add_argument("--json", action="store_true", help="JSON instead of a page")
+
+    command("doctor", _doctor, "Show what works on this machine.")
+    return parser
+
+
+def _number(kind, least):
+    def number(text):
+        value = kind(text)
+        if not value >= least:
+            raise ValueError(f"at least {least}")
+        return value
+
+    number.__name__ = f"number, {least:g} or more,"  # what argparse calls it
+    return number
+
+
+def _url(text):
+    if "://" not in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is no URL; write sqlite:///gradebook.db or postgresql://…")
+    return text
+
+
+# ------------------------------------------------------------------------------------------ grade
+
+
+def _grade(options, course):
+    from autograder.classroom import grade_class
+
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    _warn(options)
+    verdicts = grade_class(
+        course,
+        options.gradebook or course.gradebook,
+        limits=_limits(options),
+        seed=_seed(options, course),
+        assignment=options.assignment,
+        student=options.student,
+        submitted=options.submitted,
+        workers=options.workers,
+        scheduler=options.scheduler,
+        force=options.force,
+    )
+    print(_summary(verdicts))
+    partly = sum(verdict["status"] == "partly graded" for verdict in verdicts)
+    if partly:
+        raise CommandError(f"{partly} only partly graded: the reasons stand above; the same command tries them again")
+
+
+def _summary(verdicts):
+    """The table of every submission with its status, and the counts."""
+    rows = [("student", "assignment", "status", "score", "")]
+    for verdict in verdicts:
+        notes = [] if verdict["fresh"] else ["unchanged"]
+        notes += [verdict["reason"]] if verdict["reason"] else []
+        notes += [f"mended: {len(verdict['repairs'])}"] if verdict["repairs"] else []
+        rows.append((verdict["student"], verdict["assignment"], verdict["status"], _score(verdict), "; ".join(notes)))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    cells = [[cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)] for row in rows]
+    lines = ["  ".join(row).rstrip() for row in cells]
+    counts = {}
+    for verdict in verdicts:
+        counts[verdict["status"]] = counts.get(verdict["status"], 0) + 1
+    told = ", ".join(f"{count} {status}" for status, count in counts.items())
+    fresh = sum(verdict["fresh"] for verdict in verdicts)
+    return "\n".join([*lines, "", f"{len(verdicts)} submissions: {told}; {fresh} in this run"])
+
+
+def _score(verdict):
+    return "–" if verdict["score"] is None else f"{verdict['score']:.2f} / {verdict['max_score']:g}"
+
+
+def _limits(options):
+    from autograder.grade import Limits
+
+    return Limits(options.isolation, options.time_limit, options.memory_limit)
+
+
+def _seed(options, course):
+    return course.seed if options.seed is None else options.seed
+
+
+def _warn(options):
+    if options.isolation == "none":
+        print("warning: without isolation the code of a submission can read and write your files", file=sys.stderr)
+
+
+# ------------------------------------------------------------------------------------------ one file
+
+
+def _bytes(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read((16 << 20) + 1)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _grade_file(options, course):
+    from autograder.grade import close_sandbox, documented, grade
+    from autograder.sandbox import SandboxUnavailable
+
+    data = _bytes(options.notebook)
+    _warn(options)
+    try:
+        verdict, _ = grade(
+            data,
+            assignment=options.assignment,
+            filename=options.notebook.name,
+            seed=_seed(options, course),
+            limits=_limits(options),
+        )
+    except SandboxUnavailable as error:
+        raise CommandError(str(error)) from error
+    finally:
+        close_sandbox()
+    if options.json:
+        print(json.dumps(documented(verdict), ensure_ascii=False, indent=1))
+        return
+    print(f"{verdict['assignment'] or options.notebook.name}: {verdict['status']}, {_score(verdict)} points")
+    for line in (verdict["reason"], *verdict["repairs"], *verdict["cell_errors"]):
+        print(*[f"  {line}"] if line else [], sep="")
+    for row in verdict["exercises"]:
+        print(f"\n{row['name']}: {row['status'] or 'not graded'}, {_score(row)} points")
+        for failure in row["failures"]:
+            print("  " + failure["message"].replace("\n", "\n  "))
+
+
+def _inspect(options, course):
+    from autograder.notebook import inspect
+
+    found = inspect(_bytes(options.notebook), options.assignment, options.notebook.name)
+    if options.json:
+        print(json.dumps(found, ensure_ascii=False, indent=1))
+        return
+    print(f"{options.notebook.name}: {found['status']}" + (f", {found['reason']}" if found["reason"] else ""))
+    if found["repairs"]:
+        print("A grader would mend:", *found["repairs"], sep="\n  ")
+    for row in found["exercises"]:
+        state = "written" if row["written"] else "not written yet" if row["found"] else f"not found: {row['note']}"
+        print(f"{row['name']}: {state}")
+
+
+# ------------------------------------------------------------------------------------------ the class
+
+
+def _export(options, course):
+    from autograder.export import export
+
+    _output(export(course, options.gradebook or course.gradebook, options.format, options.assignment), options.output)
+
+
+def _report(options, course):
+    from autograder.report import as_page, collect
+
+    report = collect(course, options.gradebook or course.gradebook, options.assignment)
+    if options.json:
+        _output(json.dumps(report, ensure_ascii=False, indent=1) + "\n", options.output)
+    else:
+        path = options.output or Path("report.html")
+        _output(as_page(report), path)
+        print(path)
+
+
+def _output(text, path):
+    if path is None:
+        sys.stdout.write(text)
+        return
+    try:
+        path.write_text(text, "utf-8", newline="")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _doctor(options, course):
+    from autograder.doctor import doctor
+
+    return doctor(options, course)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,374 @@
+"""Grading a class: finding what is new, spreading it over processes, recording it in one.
+
+The notebook of a submission is `<assignment>.ipynb`, unless it is missing, cannot be read or holds nothing
+written while another notebook in the folder does; of several others the one with most functions written counts,
+then the newest, then the first by name.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import shutil
+import stat
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tqdm import tqdm
+
+from autograder.course import CommandError
+from autograder.exercise import CHAPTERS, exercises
+from autograder.feedback import feedback
+from autograder.grade import HERE, close_sandbox, grade, not_graded, not_readable, version
+from autograder.notebook import MAX_FILE, NotReadable, inspect, restored
+from autograder.sandbox import SandboxUnavailable
+
+FEW = 60  # so many are graded in this process sooner than a cluster starts
+MAX_NOTEBOOKS = 20  # looked at in one folder
+
+log = logging.getLogger("autograder")
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What a student handed in for an assignment.
+
+    Attributes
+    ----------
+    student, assignment : str
+    folder : Path
+    path : Path or None
+        The notebook; None where none can be graded.
+    sha256 : str
+        Of its bytes.
+    seed : int
+        The student's.
+    problem : str
+        Why there is no notebook, or "".
+    notes : tuple of str
+        How it was chosen, where that was not plain.
+    """
+
+    student: str
+    assignment: str
+    folder: Path
+    path: Path | None
+    sha256: str
+    seed: int
+    problem: str = ""
+    notes: tuple = ()
+
+
+def grade_class(course, url, *, limits, seed, assignment=None, student=None, submitted=None, workers=None,
+                scheduler=None, force=False):  # fmt: skip
+    """Grade what is new in a course and record it.
+
+    Parameters
+    ----------
+    course : Course
+    url : str
+        The gradebook's.
+    limits : Limits
+    seed : int
+        The class's.
+    assignment, student : str, optional
+        Only these.
+    submitted : Path, optional
+        Where the submissions lie.
+    workers : int, optional
+        Processes of a local Dask cluster. By default as many as cores, or none for a few submissions.
+    scheduler : str, optional
+        Address of a running Dask scheduler.
+    force : bool
+        Grade what has not changed, too.
+
+    Returns
+    -------
+    list of dict
+        The verdicts, each with `fresh`: whether it was made in this run.
+
+    Raises
+    ------
+    CommandError
+        Nothing could be graded, or the run was stopped.
+    """
+    handed = _find(course, submitted or course.folder("submitted"), assignment, student, seed)
+    with _only_writer(course), _logging(course):
+        from autograder.gradebook import Gradebook  # imports nbgrader
+
+        with Gradebook(course, url) as book:
+            for name in sorted({one.assignment for one in handed}):
+                book.ensure(name, {exercise.name: exercise.points for exercise in exercises(name)})
+            verdicts, todo = _sort_out(course, book, handed, limits, force)
+            log.info("%d submissions, %d to be graded, version %s", len(handed), len(todo),
+                     {name: version(name) for name in {one.assignment for one in handed}})  # fmt: skip
+            spread = _spreader(len(todo), workers, scheduler)
+            results = spread(todo, limits)
+            try:
+                for one, verdict, submission, seconds in tqdm(results, "grading", len(todo), disable=not todo):
+                    verdicts.append(_record(course, book, one, verdict, submission, seconds) | {"fresh": True})
+            except KeyboardInterrupt:
+                done = sum(verdict["fresh"] for verdict in verdicts)
+                raise CommandError(
+                    f"stopped: {done} of {len(todo)} graded and recorded; the same command goes on from there"
+                ) from None
+            except SandboxUnavailable as error:
+                raise CommandError(str(error)) from error
+            finally:
+                results.close()
+    return sorted(verdicts, key=lambda verdict: (verdict["assignment"], verdict["student"]))
+
+
+# ------------------------------------------------------------------------------------------ finding
+
+
+def _find(course, submitted, assignment, student, seed):
+    """The submissions in nbgrader's folders, `submitted/<student>/<assignment>/`."""
+    if not submitted.is_dir():
+        raise CommandError(f"there is no folder {submitted}")
+    handed = []
+    for home in sorted(submitted.iterdir()):
+        if home.name.startswith(".") or not home.is_dir() or (student and home.name != student):
+            continue
+        for folder in sorted(home.iterdir()):
+            if folder.name in CHAPTERS and folder.is_dir() and assignment in (None, folder.name):
+                handed.append(_choose(home.name, folder, course.seed_for(home.name, seed)))
+    if not handed:
+        whose = f" of {student}" if student else ""
+        what = f" for {assignment}" if assignment else ""
+        raise CommandError(f"no submission{whose}{what} in {submitted}")
+    return handed
+
+
+def _choose(student, folder, seed):
+    """The notebook of a submission, by the rule above."""
+    found = [path for path in folder.iterdir() if path.suffix.lower() == ".ipynb" and path.name[0] != "."]
+    if not found:
+        found = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
+    found = sorted(found)[:MAX_NOTEBOOKS]
+    if not found:
+        others = sorted(path.name for path in folder.iterdir() if path.name not in ("timestamp.txt",))[:5]
+        problem = f"there is no notebook in the folder{': only ' if others else ''}{', '.join(others)}"
+        return Handed(student, folder.name, folder, None, "", seed, problem)
+    notes, path = (), found[0]
+    if len(found) > 1:
+        path = min(found, key=lambda path: _rank(path, folder.name))
+        rest = ", ".join(other.name for other in found if other != path)
+        notes = (f"several notebooks in the folder: {path.name} was read, not {rest}",)
+    try:
+        digest = hashlib.sha256(_bytes(path)).hexdigest()
+    except NotReadable as reason:
+        return Handed(student, folder.name, folder, None, "", seed, str(reason))
+    return Handed(student, folder.name, folder, path, digest, seed, "", notes)
+
+
+def _rank(path, assignment):
+    try:
+        found = inspect(_bytes(path), assignment, path.name)
+        written = sum(exercise["written"] for exercise in found["exercises"])
+        readable = found["status"] == "readable"
+    except NotReadable:
+        written, readable = 0, False
+    named = path.name == f"{assignment}.ipynb"
+    return (not (named and written), -written, not readable, not named, -path.lstat().st_mtime, path.name)
+
+
+def _bytes(path):
+    """A file of a submission: no link, no pipe, and not more of it than a notebook may have."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise NotReadable(f"{path.name} cannot be opened ({error.strerror})") from error
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise NotReadable(f"{path.name} is no file")
+        return file.read(MAX_FILE + 1)
+
+
+def _sort_out(course, book, handed, limits, force):
+    """The verdicts that still hold, recorded where this gradebook lacks them, and what is to be graded."""
+    verdicts, todo = [], []
+    recorded = {name: book.scores(name) for name in {one.assignment for one in handed}}
+    for one in handed:
+        verdict = None if force else _still_holds(course, one, limits)
+        if verdict is None:
+            todo.append(one)
+            continue
+        scores = recorded[one.assignment].get(one.student)
+        rows = verdict["exercises"]
+        if scores is None or any(
+            row["score"] is not None and scores.get(f"check_{row['name']}") is None for row in rows
+        ):
+            book.record(one.student, verdict, verdict["submitted_at"])
+        verdicts.append(verdict | {"fresh": False})
+    return verdicts, todo
+
+
+def _still_holds(course, one, limits):
+    """The verdict of an earlier run, if nothing that it depends on has changed."""
+    outputs = _outputs(course, one)
+    try:
+        verdict = json.loads(outputs["verdict"].read_text("utf-8"))
+        same = (
+            verdict["status"] != "partly graded"
+            and verdict["file"]["sha256"] == one.sha256
+            and verdict["file"]["problem"] == one.problem
+            and verdict["version"] == version(one.assignment)
+            and verdict["seed"] == one.seed
+            and verdict["isolation"] == limits.isolation
+            and verdict["limits"] == {"time_limit": limits.time_limit, "memory_limit": limits.memory_limit}
+            and verdict["submitted_at"] == _timestamp(one)
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return verdict if same and all(path.exists() for path in outputs.values()) else None
+
+
+# ------------------------------------------------------------------------------------------ spreading
+
+
+def _spreader(count, workers, scheduler):
+    if count == 0 or (scheduler is None and (workers == 1 or (workers is None and count < FEW))):
+        return _in_this_process
+
+    def spread(todo, limits):
+        from autograder.cluster import spread  # imports Dask
+
+        return spread(todo, _task, limits, workers or os.cpu_count(), scheduler)
+
+    return spread
+
+
+def _in_this_process(todo, limits):
+    try:
+        for one in todo:
+            yield one, *grade_handed(*_task(one), limits)
+    finally:
+        close_sandbox()
+
+
+def _task(one):
+    """What a worker needs of a submission: (bytes or None, problem, assignment, filename, seed, version)."""
+    data, problem = None, one.problem
+    if not problem:
+        try:
+            data = _bytes(one.path)
+        except NotReadable as reason:  # it has gone since we looked
+            problem = str(reason)
+    return data, problem, one.assignment, one.path.name if one.path else "", one.seed, version(one.assignment)
+
+
+def grade_handed(data, problem, assignment, filename, seed, tests, limits):
+    """Grade one submission, in whatever process: (verdict, submission, seconds)."""
+    start = time.perf_counter()
+    about = {"assignment": assignment, "seed": seed, "limits": limits}
+    submission = None
+    if problem:
+        verdict = not_readable(problem, **about)
+    elif tests != version(assignment):
+        verdict = not_graded(f"a worker has another version of the tests ({version(assignment)}, not {tests})", **about)
+    else:
+        verdict, submission = grade(data, filename=filename, **about)
+    return verdict, submission, time.perf_counter() - start
+
+
+# ------------------------------------------------------------------------------------------ recording
+
+
+def _record(course, book, one, verdict, submission, seconds):
+    """Record a verdict: the gradebook first, and last the file by which the next run knows that it was done."""
+    verdict = verdict | {
+        "repairs": [*one.notes, *verdict["repairs"]],
+        "student": one.student,
+        "file": {"name": one.path.name if one.path else None, "sha256": one.sha256, "problem": one.problem},
+        "submitted_at": _timestamp(one),
+        "graded_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+    }
+    penalty = book.record(one.student, verdict, verdict["submitted_at"])
+    outputs = _outputs(course, one)
+    released = json.loads(_released(course, one.assignment).read_text("utf-8"))
+    printed = {row["name"]: _printed(row) for row in verdict["exercises"] if row["status"]}
+    _write(outputs["notebook"], json.dumps(restored(submission, released, printed), ensure_ascii=False, indent=1))
+    if verdict["submitted_at"]:
+        shutil.copy(one.folder / "timestamp.txt", outputs["notebook"].parent)
+    page = feedback(verdict, one.student, graded_at=verdict["graded_at"][:10], penalty=penalty, book=course.book)
+    _write(outputs["feedback"], page)
+    _write(outputs["verdict"], json.dumps(verdict, ensure_ascii=False, indent=1))
+    log.info("%s %s: %s, %s of %s, %.2f s%s", one.student, one.assignment, verdict["status"], verdict["score"],
+             verdict["max_score"], seconds, f" ({verdict['reason']})" if verdict["reason"] else "")  # fmt: skip
+    return verdict
+
+
+def _outputs(course, one):
+    autograded = course.folder("autograded") / one.student / one.assignment
+    return {
+        "notebook": autograded / f"{one.assignment}.ipynb",
+        "verdict": autograded / "verdict.json",
+        "feedback": course.folder("feedback") / one.student / one.assignment / f"{one.assignment}.html",
+    }
+
+
+def _released(course, assignment):
+    """The exercise notebook: the course's, or else the one beside this package."""
+    for folder in (course.folder("release"), HERE.parent / "exercises"):
+        path = folder / assignment / f"{assignment}.ipynb"
+        if path.exists():
+            return path
+    raise CommandError(f"there is no exercise notebook {path}: run make exercises")
+
+
+def _printed(row):
+    """What stands under an exercise's check in the graded notebook."""
+    lines = [f"{row['name']}: {row['status']}, {row['score']:g} of {row['max_score']:g} points"]
+    lines += [failure["message"] for failure in row["failures"]]
+    return "\n\n".join(lines) + "\n"
+
+
+def _write(path, text):
+    """Write a file whole or not at all; nbgrader leaves read-only ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text, "utf-8")
+    os.replace(beside, path)
+
+
+def _timestamp(one):
+    """When it was handed in, by the `timestamp.txt` that nbgrader's collect leaves, or None."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return (one.folder / "timestamp.txt").read_text("utf-8")[:100].strip() or None
+    return None
+
+
+@contextlib.contextmanager
+def _only_writer(course):
+    """Keep a second run off the same course."""
+    course.folder("autograded").mkdir(parents=True, exist_ok=True)
+    with open(course.folder("autograded") / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CommandError("another run is grading this course: wait for it, or end it") from None
+        yield
+
+
+@contextlib.contextmanager
+def _logging(course):
+    """Keep a log that a teacher can send on: `autograded/grading.log`."""
+    handler = logging.FileHandler(course.folder("autograded") / "grading.log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    except BaseException as error:
+        log.error("%s: %s", type(error).__name__, error)
+        raise
+    finally:
+        log.removeHandler(handler)
+        handler.close()

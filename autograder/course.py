@@ -1,0 +1,63 @@
+"""A course as nbgrader has it: the folder that the commands are run in, with `nbgrader_config.py`."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from traitlets.config import Config, PyFileConfigLoader
+
+
+class CommandError(Exception):
+    """Something cannot be done; the text says why, in one line."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """Folders and settings of a course.
+
+    Attributes
+    ----------
+    root : Path
+    config : traitlets Config
+        All of `nbgrader_config.py`; nbgrader's own parts are given it.
+    """
+
+    root: Path
+    config: Config
+
+    @classmethod
+    def here(cls):
+        """The course in the current folder."""
+        root = Path.cwd()
+        if not (root / "nbgrader_config.py").exists():
+            return cls(root, Config())
+        return cls(root, PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config())
+
+    def folder(self, step):
+        """The folder of one of nbgrader's steps: "source", "release", "submitted", "autograded", "feedback"."""
+        return self.root / self.config.CourseDirectory.get(f"{step}_directory", step)
+
+    @property
+    def course_id(self):
+        return self.config.CourseDirectory.get("course_id", "") or "default_course"
+
+    @property
+    def gradebook(self):
+        """The URL of the gradebook."""
+        return self.config.CourseDirectory.get("db_url", f"sqlite:///{self.root / 'gradebook.db'}")
+
+    @property
+    def seed(self):
+        """What hidden cases are drawn from. A class keeps its own secret: `c.Autograder.seed`."""
+        return int(self.config.Autograder.get("seed", 0))
+
+    def seed_for(self, student, seed):
+        """The seed of a student: the class's, or one of their own where `c.Autograder.seed_per_student` is set."""
+        if not self.config.Autograder.get("seed_per_student", False):
+            return seed
+        return int.from_bytes(hashlib.sha256(f"{seed} {student}".encode()).digest()[:4])
+
+    @property
+    def book(self):
+        """Where the book lies on the web, for the links in the feedback, or "": `c.Autograder.book`."""
+        return self.config.Autograder.get("book", "")

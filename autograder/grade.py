@@ -1,0 +1,239 @@
+"""From the bytes of a notebook to its verdict.
+
+A submission's code runs in the sandbox; the references, the cases and the judgement stay in this process.
+Nothing here touches a gradebook or a file of the course, so a Dask worker can do it.
+"""
+
+import functools
+import hashlib
+import importlib
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.calls import Outcome
+from autograder.exercise import exercises
+from autograder.judge import judge
+from autograder.notebook import NotReadable, read
+from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable
+
+HERE = Path(__file__).parent
+TESTS = ("calls.py", "compare.py", "exercise.py", "inside.py", "judge.py", "notebook.py", "wire.py")
+# What `grade-file --json` gives; verdict.json holds more.
+KEYS = ("assignment", "status", "reason", "repairs", "score", "max_score", "seed", "version", "exercises")
+EXERCISE_KEYS = ("name", "status", "score", "max_score", "failures")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How submissions are run.
+
+    Attributes
+    ----------
+    isolation : str
+        "bubblewrap" or "none".
+    time_limit : float
+        Seconds for one call.
+    memory_limit : int
+        MB for all processes of a submission.
+    """
+
+    isolation: str = "bubblewrap"
+    time_limit: float = 5.0
+    memory_limit: int = 1024
+
+
+@functools.cache
+def version(chapter):
+    """What a verdict depends on beside the submission: a hash of the judge, the chapter's cases and its solutions."""
+    paths, left = [HERE / name for name in TESTS], [HERE / "cases" / f"{chapter}.py"]
+    while left:
+        path = left.pop()
+        if path in paths or not path.exists():
+            continue
+        paths.append(path)
+        imported = re.findall(
+            r"^from (solutions|autograder\.cases)(?:\.(\w+))? import (.+)", path.read_text("utf-8"), re.MULTILINE
+        )
+        for package, module, imports in imported:
+            for name in [module] if module else re.findall(r"\w+", imports):
+                left.append(HERE.parent / package.replace(".", "/") / f"{name}.py")
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def grade(data, *, assignment=None, filename="", seed=0, limits=Limits()):
+    """Grade a notebook.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    assignment : str, optional
+        The chapter; by default it is recognised.
+    filename : str
+        The file's name, without folders.
+    seed : int
+        What the hidden cases are drawn from.
+    limits : Limits
+
+    Returns
+    -------
+    verdict : dict
+        As `verdict.json` holds it: plain JSON.
+    submission : Submission or None
+        The notebook as it was read, or None.
+
+    Raises
+    ------
+    SandboxUnavailable
+        Nothing can be graded on this machine. Whatever else goes wrong is told by the verdict.
+    """
+    about = {"assignment": assignment, "seed": seed, "limits": limits}
+    try:
+        submission = read(data, assignment, filename)
+        about["assignment"] = submission.assignment
+        rows, errors, troubles = _judge_all(submission, seed, limits)
+    except NotReadable as reason:
+        return not_readable(str(reason), **about), None
+    except SandboxUnavailable:
+        raise
+    except Exception as error:  # a fault of ours must not end a whole class's run
+        return not_graded(f"the grader failed ({type(error).__name__}: {error})", **about), None
+    verdict = _verdict(
+        **about,
+        status="partly graded" if troubles else "graded",
+        reason="; ".join(dict.fromkeys(troubles)) or None,
+        repairs=submission.repairs,
+        rows=rows,
+        cell_errors=errors,
+    )
+    return verdict, submission
+
+
+def not_readable(reason, *, assignment, seed, limits):
+    """The verdict on a file that could not be read."""
+    return _verdict(assignment=assignment, seed=seed, limits=limits, status="not readable", reason=reason)
+
+
+def not_graded(reason, *, assignment, seed, limits):
+    """The verdict where something of ours failed before anything was judged."""
+    rows = [_row(exercise, None, 0.0) for exercise in exercises(assignment)] if assignment else []
+    return _verdict(assignment=assignment, seed=seed, limits=limits, status="partly graded", reason=reason, rows=rows)
+
+
+def documented(verdict):
+    """A verdict with the keys that `grade-file --json` documents."""
+    rows = [{key: row[key] for key in EXERCISE_KEYS} for row in verdict["exercises"]]
+    return {key: verdict[key] for key in KEYS} | {"exercises": rows}
+
+
+def _verdict(*, assignment, seed, limits, status, reason, repairs=(), rows=(), cell_errors=()):
+    scores = [row["score"] for row in rows if row["score"] is not None]
+    known = exercises(assignment) if assignment else []
+    return {
+        "assignment": assignment,
+        "status": status,
+        "reason": reason,
+        "repairs": list(repairs),
+        "score": float(sum(scores)) if scores else None,
+        "max_score": float(sum(exercise.points for exercise in known)) if known else None,
+        "seed": seed,
+        "version": version(assignment) if assignment else None,
+        "isolation": limits.isolation,
+        "warning": Sandbox(isolation=limits.isolation).warning,
+        "limits": {"time_limit": limits.time_limit, "memory_limit": limits.memory_limit},
+        "cell_errors": list(cell_errors),
+        "exercises": list(rows),
+    }
+
+
+def _judge_all(submission, seed, limits):
+    """Each exercise's row, the errors of the cells, and what of ours went wrong."""
+    its_exercises = exercises(submission.assignment)
+    rows, troubles = {}, []
+    for _ in range(2):  # a sandbox that broke is worth a second try
+        troubles, left = [], [exercise for exercise in its_exercises if exercise.name not in rows]
+        try:
+            with _sandbox(submission.assignment, limits).session(submission.code, [e.name for e in left]) as session:
+                for exercise in left:
+                    start = time.perf_counter()
+                    call = functools.partial(_call, session, submission, exercise.name)
+                    try:
+                        verdict = judge(exercise, call, hidden=True, seed=seed)
+                    except SandboxFailed:
+                        raise
+                    except Exception as error:  # a fault in our cases or in the judge, never the learner's
+                        troubles.append(f"{exercise.name} could not be judged ({type(error).__name__}: {error})")
+                        continue
+                    rows[exercise.name] = _row(exercise, verdict, time.perf_counter() - start)
+                errors = list(session.errors)
+                break
+        except (SandboxFailed, OSError) as error:
+            close_sandbox()
+            errors, troubles = [], [f"the sandbox failed: {error}"]
+    return [rows.get(e.name) or _row(e, None, 0.0) for e in its_exercises], errors, troubles
+
+
+def _call(session, submission, name, args, kwargs):
+    if session.status(name) == "not found":
+        why = submission.lost.get(name) or f"there is no function {name} once the cells have run"
+        if name in submission.homes:
+            cell = f"cell {submission.homes[name] + 1}"
+            failed = [error for error in session.errors if error.startswith(f"{cell}:")]
+            why += f"; {failed[0]}" if failed else ""
+        return Outcome("not found", error=why)
+    return session.call(name, args, kwargs)
+
+
+def _row(exercise, verdict, seconds):
+    row = {
+        "name": exercise.name,
+        "status": None,
+        "score": None,
+        "max_score": float(exercise.points),
+        "failures": [],
+        "subtests": [],
+        "section": exercise.section,
+        "anchor": exercise.anchor,
+        "seconds": round(seconds, 4),
+    }
+    if verdict is None:
+        return row
+    fields = ("subtest", "message", "misconception", "hidden")
+    return row | {
+        "status": verdict.status,
+        "score": verdict.points,
+        "failures": [{field: getattr(failure, field) for field in fields} for failure in verdict.failures],
+        "subtests": [
+            {"name": name, "title": title, "weight": weight, "hidden": hidden, "passed": passed}
+            for name, title, weight, hidden, passed in verdict.subtests
+        ],
+    }
+
+
+# ------------------------------------------------------------------------------------------ warm sandboxes
+
+_open = {}  # one warm sandbox for each process
+
+
+def _sandbox(chapter, limits):
+    """This process's sandbox for a chapter, warm with what the chapter imports."""
+    preload = ["numpy", "scipy.special", "matplotlib.pyplot"]
+    if hasattr(importlib.import_module(f"solutions.{chapter}"), "torch"):
+        preload.append("torch")
+    key = (tuple(preload), limits)
+    if key not in _open:
+        close_sandbox()
+        box = Sandbox(preload, limits.isolation, time_limit=limits.time_limit, memory_mb=limits.memory_limit)
+        _open[key] = box.__enter__()
+    return _open[key]
+
+
+def close_sandbox():
+    """End this process's warm sandbox."""
+    while _open:
+        _open.popitem()[1].close()

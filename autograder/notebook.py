@@ -1,0 +1,525 @@
+"""Reading a submitted notebook, whatever was done to it on the way, and mending what can be mended.
+
+Nothing here runs a learner's code: functions are found in the syntax tree. What was mended is told in words,
+for the learner and the teacher.
+"""
+
+import ast
+import json
+import re
+import warnings
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from autograder.exercise import names
+
+MAX_FILE = 16 << 20  # bytes; read as JSON, a hostile file takes some thirty times its size
+MAX_CODE = 1 << 18  # characters of code
+MAX_MAGICS = 50  # lines of magic in a cell
+
+# Cell magics that run their body as Python; the body of any other is not Python.
+_PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "python", "python3")
+_MAGIC = re.compile(r"[%!?]|(?P<target>\w[\w., ]*?)\s*=\s*[%!]|.*\?$")
+_FENCE = re.compile(r"^(```+|~~~+)[^\n]*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"(?:async )?def |class |@|import |from ")
+
+
+class NotReadable(Exception):
+    """Nothing can be graded; the text is the reason, and what to do about it."""
+
+
+@dataclass
+class Cell:
+    """A cell as it was handed in.
+
+    Attributes
+    ----------
+    kind : str
+        "code", "markdown" or "raw".
+    source : str
+    grade_id : str
+        nbgrader's name for it, or "".
+    code : str
+        What Python is given of it. Empty where it is no code.
+    error : str
+        Why Python cannot read it, or "".
+    """
+
+    kind: str
+    source: str
+    grade_id: str = ""
+    code: str = ""
+    error: str = ""
+
+
+@dataclass
+class Submission:
+    """A notebook that was read.
+
+    Attributes
+    ----------
+    assignment : str
+        The chapter.
+    cells : list of Cell
+    homes : dict
+        Name of an exercise -> number of the cell whose definition counts.
+    written : set
+        The exercises whose definition is not the stub.
+    lost : dict
+        Name of an exercise that was not found -> why, in words.
+    repairs : list of str
+        What was mended, in words.
+    """
+
+    assignment: str
+    cells: list
+    homes: dict = field(default_factory=dict)
+    written: set = field(default_factory=set)
+    lost: dict = field(default_factory=dict)
+    repairs: list = field(default_factory=list)
+
+    @property
+    def code(self):
+        """What Python runs, cell by cell; empty for those that are no code, so that the numbers stay."""
+        return [cell.code for cell in self.cells]
+
+
+def read(data, assignment=None, filename=""):
+    """Read a notebook and mend it.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    assignment : str, optional
+        The chapter; by default it is recognised by the functions in the notebook, then by the file's name.
+    filename : str
+        Its name, without folders.
+
+    Returns
+    -------
+    Submission
+
+    Raises
+    ------
+    NotReadable
+    """
+    repairs = []
+    cells = _cells(_document(data, repairs), repairs)
+    if sum(len(cell.source) for cell in cells if cell.kind == "code") > MAX_CODE:
+        raise NotReadable(f"its code cells hold more than {MAX_CODE:,} characters: delete what is no code of yours")
+    for number, cell in enumerate(cells, start=1):
+        if cell.kind == "code":
+            cell.code, cell.error, left_out = python(cell.source)
+            if left_out:
+                repairs.append(f"cell {number}: {left_out} of notebook magic or shell left out")
+    assignment = assignment or _recognise(cells, filename)
+    its_names = [name for name, chapter in names().items() if chapter == assignment]
+    if filename and filename != f"{assignment}.ipynb":
+        repairs.append(f"the file is named {filename!r}; it was read as {assignment}.ipynb")
+    submission = Submission(assignment, cells, repairs=repairs)
+    _join_split_cells(cells, repairs)
+    _recover_code(cells, its_names, repairs)
+    _find_homes(submission, its_names)
+    _compare_with_release(submission, its_names)
+    return submission
+
+
+def python(source):
+    """What Python can read of a notebook cell: magics and shell lines are left out.
+
+    A line is taken for magic only where Python stumbles over it, so one inside a string or an expression stays.
+
+    Returns
+    -------
+    code : str
+        With as many lines as `source`.
+    error : str
+        Why Python still cannot read it, or "".
+    left_out : str
+        How many lines were left out, in words, or "".
+    """
+    lines = source.split("\n")
+    count = 0
+    first = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    if lines[first].startswith("%%"):
+        count = 1
+        if lines[first][2:].split(" ")[0] not in _PYTHON_MAGICS:
+            return "", "", "a cell"
+        lines[first] = ""
+    while True:
+        try:
+            parse("\n".join(lines))
+            error = ""
+            break
+        except SyntaxError as stumble:
+            error = f"{stumble.msg} (line {stumble.lineno})"
+            number = (stumble.lineno or 0) - 1
+            magic = _MAGIC.match(lines[number].strip()[:200]) if 0 <= number < len(lines) else None
+            if not magic or count == MAX_MAGICS:
+                break
+            indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
+            lines[number] = indent + (f"{magic['target'].strip()} = None" if magic["target"] else "pass")
+            count += 1
+    return "\n".join(lines), error, f"{count} line{'s' * (count > 1)}" if count else ""
+
+
+def parse(source):
+    """The syntax tree. Whatever a learner wrote, the only exception is a SyntaxError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "\d" in a string
+            return ast.parse(source)
+    except SyntaxError:
+        raise
+    except (ValueError, RecursionError, MemoryError) as error:  # null characters; brackets without end
+        raise SyntaxError(str(error) or "nested too deeply") from error
+
+
+def bindings(tree):
+    """The names that the code binds when it runs, each with its node, in order; not inside functions."""
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name, node
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                yield from ((n.id, node) for n in ast.walk(target) if isinstance(n, ast.Name))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (((alias.asname or alias.name).partition(".")[0], node) for alias in node.names)
+        for part in ("body", "orelse", "finalbody", "handlers"):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                for inner in getattr(node, part, []):
+                    body = inner if isinstance(inner, ast.ExceptHandler) else ast.Module([inner], [])
+                    yield from bindings(body)
+
+
+def is_stub(node):
+    """Whether a definition is the untouched one: a docstring and `raise NotImplementedError`."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    if len(body) != 1 or not isinstance(body[0], ast.Raise):
+        return False
+    raised = body[0].exc.func if isinstance(body[0].exc, ast.Call) else body[0].exc
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+
+
+# ------------------------------------------------------------------------------------------ from bytes to cells
+
+
+def _document(data, repairs):
+    if not data.strip(b"\0 \r\n\t"):
+        raise NotReadable("the file is empty: save the notebook and hand it in again")
+    if len(data) > MAX_FILE:
+        raise NotReadable(f"the file has more than {MAX_FILE >> 20} MB: clear the outputs and hand it in again")
+    text = _text(data, repairs)
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        if text.lstrip()[:1] not in ("{", "["):
+            raise NotReadable("it is no notebook (not JSON): download it as .ipynb and hand it in again") from error
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+            raise NotReadable(
+                f"the file breaks off after {len(text):,} characters: save it again, or download it again"
+            ) from error
+        raise NotReadable(f"it is damaged (not JSON: {error}): download it as .ipynb again") from error
+    except (RecursionError, ValueError) as error:
+        raise NotReadable("it is no notebook (JSON that no notebook has)") from error
+    if not isinstance(document, dict):
+        raise NotReadable("it is no notebook (JSON, but not a notebook's)")
+    return document
+
+
+def _text(data, repairs):
+    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        if data.startswith(mark):
+            repairs.append(f"a byte order mark ({encoding.upper()}) at the start of the file left out")
+            return data[len(mark) :].decode(encoding, "replace")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        repairs.append("the file is not UTF-8; it was read as Windows-1252")
+        return data.decode("cp1252", "replace")
+
+
+def _cells(document, repairs):
+    cells = document.get("cells")
+    if cells is None and isinstance(document.get("worksheets"), list):  # nbformat 3
+        sheets = [sheet.get("cells") for sheet in document["worksheets"] if isinstance(sheet, dict)]
+        cells = [cell for sheet in sheets if isinstance(sheet, list) for cell in sheet]
+        repairs.append("an old notebook format (nbformat 3) brought up to date")
+    if not isinstance(cells, list):
+        raise NotReadable("it is no notebook (it has no list of cells)")
+    found, ids, without_id, odd = [], [], 0, 0
+    for cell in cells:
+        source = _source(cell) if isinstance(cell, dict) else None
+        if source is None:
+            odd += 1
+            continue
+        if isinstance(cell.get("id"), str):
+            ids.append(cell["id"])
+        else:
+            without_id += 1
+        kind = cell.get("cell_type")
+        found.append(Cell(kind if kind in ("code", "markdown") else "raw", source, _grade_id(cell)))
+    if not found:
+        raise NotReadable("the notebook has no cells: open it, look whether your work is there, and save it again")
+    if odd:
+        repairs.append(f"{odd} thing{'s' * (odd > 1)} among the cells that are no cells left out")
+    if without_id:
+        repairs.append(f"{without_id} cell{'s' * (without_id > 1)} had no id")
+    if len(set(ids)) < len(ids) or any(not re.fullmatch(r"[\w-]{1,64}", cell_id, re.ASCII) for cell_id in ids):
+        repairs.append("cell ids that stand twice or are no ids replaced")
+    return found
+
+
+def _source(cell):
+    source = cell.get("source", cell.get("input", ""))  # nbformat 3 says "input"
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        return None
+    # Half of a surrogate pair is legal in JSON and nowhere else.
+    return source.encode("utf-8", "replace").decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _grade_id(cell):
+    metadata = cell.get("metadata")
+    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
+    return grade_id if isinstance(grade_id, str) else ""
+
+
+def _recognise(cells, filename):
+    """The chapter with most of its functions in the notebook, or else the one that the file's name begins with."""
+    chapters = names()
+    votes = {}
+    for cell in cells:
+        text = re.findall(r"^\s*def (\w+)\(", cell.source, re.MULTILINE)
+        for name in {*text, cell.grade_id, *(name for name, _ in _bound(cell.code))}:
+            if name in chapters:
+                votes[chapters[name]] = votes.get(chapters[name], 0) + 1
+    if votes:
+        return max(votes, key=votes.get)
+    for chapter in sorted(set(chapters.values()), key=len, reverse=True):
+        if filename.lower().startswith(chapter):
+            return chapter
+    raise NotReadable("no function of any chapter is in it: is it the right notebook?")
+
+
+# ------------------------------------------------------------------------------------------------ mending
+
+
+def _bound(code):
+    try:
+        return list(bindings(parse(code)))
+    except SyntaxError:
+        return []
+
+
+def _join_split_cells(cells, repairs):
+    """A function split over two cells: the second goes on where the first stops, indented."""
+    last = None
+    for number, cell in enumerate(cells, start=1):
+        if cell.kind != "code" or not cell.source.strip():
+            continue
+        if last is not None and cell.source.lstrip("\n")[:1].isspace():
+            joined, error, _ = python(f"{last.code}\n{cell.source}")
+            if not error:
+                last.code, last.error, cell.code, cell.error = joined, "", "", ""
+                repairs.append(f"cell {number} goes on with the function of the cell before it: joined")
+                continue
+        last = cell
+
+
+def _recover_code(cells, its_names, repairs):
+    """Take a definition out of a cell that would not run, where the notebook has no other of that function."""
+    written = {name for cell in cells for name, node in _bound(cell.code) if not is_stub(node)}
+    for number, cell in enumerate(cells, start=1):
+        if cell.kind == "code" and not cell.error:
+            continue
+        code = _readable_part(cell)
+        fresh = [n for n, node in _bound(code) if n in its_names and n not in written and not is_stub(node)]
+        if not fresh and not (cell.kind != "code" and cell.grade_id in its_names and _bound(code)):
+            continue
+        found = " and ".join(dict.fromkeys(fresh)) or cell.grade_id
+        if cell.kind == "code":
+            repairs.append(f"cell {number} is not valid Python ({cell.error}); {found} in it can be read all the same")
+        else:
+            kind = "Markdown" if cell.kind == "markdown" else cell.kind
+            repairs.append(f"cell {number} is a {kind} cell; {found} in it was read as code")
+        cell.code = code
+        written.update(fresh)
+
+
+def _readable_part(cell):
+    if cell.kind == "code":
+        lines = cell.code.split("\n")
+        starts = [0, *(i for i, line in enumerate(lines) if i and _BLOCK.match(line) and lines[i - 1][:1] != "@")]
+        blocks = ["\n".join(lines[i:j]) for i, j in zip(starts, [*starts[1:], None], strict=True)]
+        return "\n".join(block if not python(block)[1] else "\n" * block.count("\n") for block in blocks)
+    code, error, _ = python(cell.source)
+    if not error:
+        return code
+    blocks = [python(block)[:2] for _, block in _FENCE.findall(cell.source)]
+    return "\n".join(code for code, error in blocks if not error)
+
+
+def _find_homes(submission, its_names):
+    """Which definition of each exercise counts: the last one, unless it is the untouched stub and another is not.
+
+    The sandbox goes by the same rule, which is a run's from top to bottom but for the stub.
+    """
+    bound = [(n, name, node) for n, cell in enumerate(submission.cells) for name, node in _bound(cell.code)]
+    for name in its_names:
+        nodes = [(number, node) for number, its_name, node in bound if its_name == name]
+        written = [(number, node) for number, node in nodes if not is_stub(node)]
+        if nodes:
+            submission.homes[name] = (written or nodes)[-1][0]
+        if written:
+            submission.written.add(name)
+        definitions = sum(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) for _, node in nodes)
+        if definitions > 1:
+            which = "the untouched one does not count" if 0 < len(written) < len(nodes) else "the last one counts"
+            submission.repairs.append(f"{name} is defined {definitions} times: {which}")
+        if not nodes:
+            submission.lost[name] = _why_lost(submission, name, {n for _, n, _ in bound} - set(its_names))
+
+
+def _why_lost(submission, name, others):
+    broken = next((c for c in submission.cells if c.error and re.search(rf"\bdef\s+{name}\b", c.source)), None)
+    if broken:
+        return f"the cell that defines it is not valid Python: {broken.error}"
+    near = get_close_matches(name, others, n=1, cutoff=0.75)
+    return f"there is no function {name} in the notebook" + (f"; there is {near[0]}: is it the same?" if near else "")
+
+
+def _compare_with_release(submission, its_names):
+    """Say what became of the cells that nbgrader would look for."""
+    cells, repairs = submission.cells, submission.repairs
+    ids = [cell.grade_id for cell in cells if cell.grade_id]
+    if not ids:
+        repairs.append("nbgrader's metadata is gone; the functions were found by their names")
+        return
+    twice = sorted({grade_id for grade_id in ids if ids.count(grade_id) > 1})
+    if twice:
+        repairs.append(f"cells that stand more than once: {', '.join(twice)}")
+    stray = [name for name in its_names if name in submission.homes and name not in ids]
+    if stray:
+        repairs.append(f"found by name, without nbgrader's metadata: {', '.join(stray)}")
+    missing = [name for name in its_names if f"check_{name}" not in ids]
+    if missing:
+        repairs.append(f"missing checks put back: {', '.join(missing)}")
+    changed = [
+        name
+        for name in its_names
+        for cell in cells
+        if cell.grade_id == f"check_{name}" and (cell.kind != "code" or cell.source.strip() != f"check({name})")
+    ]
+    if changed:
+        repairs.append(f"changed checks put back: {', '.join(dict.fromkeys(changed))}")
+    places = [submission.homes[name] for name in its_names if name in submission.homes]
+    if places != sorted(places):
+        repairs.append("the functions stand in another order")
+
+
+# ------------------------------------------------------------------------------------------------ putting back
+
+
+def restored(submission, released, printed):
+    """A notebook that nbgrader takes: the learner's cells without their outputs, the checks as they were released.
+
+    Parameters
+    ----------
+    submission : Submission or None
+        None where the notebook could not be read: the released notebook alone.
+    released : dict
+        The exercise notebook.
+    printed : dict
+        Name of an exercise -> what its check prints.
+
+    Returns
+    -------
+    dict
+        A notebook of nbformat 4.5.
+    """
+    theirs = {_grade_id(cell): cell for cell in released["cells"] if _grade_id(cell)}
+    checks = {grade_id: _source(cell).strip() for grade_id, cell in theirs.items() if grade_id.startswith("check_")}
+    homes = {} if submission is None else submission.homes
+    solution_at = {}  # a cell that holds several functions can go by one name only
+    for name, number in homes.items():
+        if name in theirs:
+            solution_at.setdefault(number, name)
+    cells, after = [], {}
+    for number, cell in enumerate(submission.cells if submission else []):
+        check = next((c for c in checks if cell.grade_id == c or cell.source.strip() == checks[c]), None)
+        if number in solution_at:
+            name = solution_at[number]
+            cells.append(_cell("code", cell.source, name, theirs[name]["metadata"]))
+            after.update({name: len(cells) for name in homes if homes[name] == number})
+        elif check:
+            if check not in after:
+                cells.append(check)
+                after[check] = len(cells)
+        else:
+            cells.append(_cell(cell.kind, cell.source, f"cell-{number}", {}))
+    if submission is None:
+        cells = [_cell(c["cell_type"], _source(c), c["id"], c["metadata"]) for c in released["cells"]]
+        after = dict.fromkeys(checks)
+    # A check that is missing goes after its function, or to the end; from the end, so that the places stay right.
+    missing = [check for check in checks if check not in after]
+    for check in sorted(missing, key=lambda check: after.get(check.removeprefix("check_"), len(cells)), reverse=True):
+        cells.insert(after.get(check.removeprefix("check_"), len(cells)), check)
+    cells = [_check(theirs[c], printed.get(c.removeprefix("check_"))) if isinstance(c, str) else c for c in cells]
+    return {"cells": cells, "metadata": released["metadata"], "nbformat": 4, "nbformat_minor": 5}
+
+
+def _cell(kind, source, cell_id, metadata):
+    cell = {"cell_type": kind, "id": cell_id, "metadata": metadata, "source": source}
+    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+
+
+def _check(released, printed):
+    cell = _cell("code", _source(released), released["id"], released["metadata"])
+    if printed:
+        cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": printed}]
+    return cell
+
+
+# ------------------------------------------------------------------------------------------------ inspect
+
+
+def inspect(data, assignment=None, filename=""):
+    """What a grader would find, without running anything.
+
+    Returns
+    -------
+    dict
+        `assignment`, `status` ("readable" or "not readable"), `reason`, `repairs`, and `exercises`: for each its
+        `name`, `found`, `written`, and `note`, what to do about it or None.
+    """
+    try:
+        submission = read(data, assignment, filename)
+    except NotReadable as reason:
+        return {
+            "assignment": assignment,
+            "status": "not readable",
+            "reason": str(reason),
+            "repairs": [],
+            "exercises": [],
+        }
+    exercises = []
+    for name, chapter in names().items():
+        if chapter != submission.assignment:
+            continue
+        found, written = name in submission.homes, name in submission.written
+        note = submission.lost.get(name) or (None if written else "it is not written yet")
+        exercises.append({"name": name, "found": found, "written": written, "note": note})
+    return {
+        "assignment": submission.assignment,
+        "status": "readable",
+        "reason": None,
+        "repairs": submission.repairs,
+        "exercises": exercises,
+    }
