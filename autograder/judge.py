@@ -113,9 +113,9 @@ def judge(exercise, call, *, hidden=False, seed=0):
         results.append((subtest, first is None))
         if first is not None:
             failures.append(_failure(exercise, subtest, first, misconception))
-    changed = next((one for one in everything if _changed(one)), None)
+    changed = next((one for one in everything if _changed(one) is not None), None)
     # Credit for leaving the inputs alone is only for a function that does something right with them.
-    unchanged = changed is None and any(one.wrong is None and not isinstance(one.case, Raises) for one in everything)
+    unchanged = changed is None and any(passed for _, passed in results)
     if changed is not None:
         failures.append(_mutation(exercise, changed))
     return _verdict(
