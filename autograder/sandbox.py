@@ -431,42 +431,42 @@ def _bubblewrap(course):
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxUnavailable(f"Submissions are run in bubblewrap, which is not installed. {INSTALL}")
-    # The interpreter, its libraries and the system's: read-only, at their own places.
+    # The interpreter, its libraries and the system's at their own places; installed packages and the course's
+    # stand-in at places that say nothing of whose they are.
     base = Path(sys.base_prefix)
     libraries = [base / "lib", base / "lib64", Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/lib32")]
     libraries = [path for path in dict.fromkeys(libraries) if path.is_dir() and not path.is_symlink()]
-    interpreter = os.path.realpath(sys.executable)
+    linker = [path for path in (Path("/etc/ld.so.cache"), Path("/etc/alternatives")) if path.exists()]
+    binds = {path: path for path in (*libraries, *linker, Path(sys.executable).resolve())}
+    links = []
+    for path in (Path("/lib"), Path("/lib64"), Path("/lib32")):
+        if path.is_symlink():
+            links += ["--symlink", os.readlink(path), str(path)]
+        elif path.is_dir():
+            binds[path] = path
+    places = [Path("/course"), *(Path(f"/packages/{number}") for number, _ in enumerate(_site_packages()))]
+    binds |= dict(zip(places, (course, *_site_packages()), strict=True))
+
     command = [program, *NAMESPACES]
     if os.geteuid() != 0:
         command += ["--unshare-user", "--uid", "0", "--gid", "0"]
     command += ["--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
-    for path in map(str, (*libraries, interpreter)):
-        command += ["--ro-bind", path, path]
-    for path in (Path("/lib"), Path("/lib64"), Path("/lib32")):
-        if path.is_symlink():
-            command += ["--symlink", os.readlink(path), str(path)]
-        elif path.is_dir():
-            command += ["--ro-bind", str(path), str(path)]
-    for path in ("/etc/ld.so.cache", "/etc/alternatives"):  # where the linker looks
-        command += ["--ro-bind-try", path, path]
-    # Installed packages are found at places of their own, which say nothing of whose they are.
-    places = ["/course"]
-    command += ["--ro-bind", str(course), places[0]]
-    hidden = {HERE.parent, Path.cwd(), Path.home(), *(path / name for path in libraries for name in PACKAGES)}
-    for number, path in enumerate(_site_packages()):
-        places.append(f"/packages/{number}")
-        command += ["--ro-bind", str(path), places[-1]]
-        hidden |= {path / name for name in PACKAGES}
-        command += _hide(f"{places[-1]}/{name}" for name in PACKAGES if (path / name).is_dir())
-    for path in hidden:
-        if path.is_dir() and any(folder in path.parents for folder in libraries):
-            command += _hide([str(path)])
-    return [*command, "--remount-ro", "/dev", "--remount-ro", "/"], places
-
-
-def _hide(paths):
-    """Options that cover folders with empty ones."""
-    return [option for path in paths for option in ("--tmpfs", path, "--remount-ro", path)]
+    # Folders on the way to a mount are made by name, for bubblewrap would make them unreadable to other uids.
+    for folder in sorted({parent for place in binds for parent in place.parents if parent != parent.parent}):
+        command += ["--dir", str(folder)]
+    for place, path in binds.items():
+        command += ["--ro-bind", str(path), str(place)]
+    command += links
+    # Cover what must not be seen: the course, where it is installed or lies in a folder that is bound above.
+    hidden = [place / name for place, path in binds.items() for name in PACKAGES if (path / name).is_dir()]
+    for folder in libraries:
+        hidden += [found for name in PACKAGES for found in folder.glob(f"python3*/*-packages/{name}")]
+        hidden += [path for path in (HERE.parent, Path.cwd(), Path.home()) if folder in path.parents]
+    for path in dict.fromkeys(hidden):
+        if path != places[0] / "autograder":
+            command += ["--tmpfs", str(path), "--remount-ro", str(path)]
+    command += ["--remount-ro", "/dev", "--remount-ro", "/"]
+    return command, [str(place) for place in places]
 
 
 def _remedy(reason):

@@ -87,7 +87,7 @@ def receive(sock, deadline=None, *, header_limit=HEADER_LIMIT, body_limit=BODY_L
         count = math.prod(shape)
         array = np.frombuffer(body, dtype, count, start).reshape(shape) if count else np.empty(shape, dtype)
         # A byte that is neither 0 nor 1 would be a third truth value.
-        arrays.append(array.view(np.uint8) != 0 if dtype.kind == "b" else array)
+        arrays.append(array.view(np.uint8).astype(bool) if dtype.kind == "b" else array)
         start += count * dtype.itemsize
     return _unpack(value, arrays, tensor or (lambda array: array), DEPTH)
 

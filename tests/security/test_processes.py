@@ -1,0 +1,272 @@
+"""Submissions that crash, hang, hog, outlive the grading or reach for other processes."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+
+def processes_with(text):
+    """The processes of this machine whose command line or name contains a text."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if text in (entry / "cmdline").read_text() + (entry / "comm").read_text():
+                    found.append(entry.name)
+            except OSError:
+                continue
+    return found
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("os._exit(0)", "exit 0"),
+        ("os._exit(137)", "exit 137"),
+        ("ctypes.string_at(0)", "SIGSEGV"),
+        ("os.abort()", "SIG"),
+        ("resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\n    while True: pass", "SIG"),
+        ("sys.setrecursionlimit(10**9)\n    f = lambda g: eval('g(g)', {'g': g})\n    f(f)", ""),
+        ("os.close(3)\n    time.sleep(60)", "stopped"),
+        ("os.closerange(0, 64)\n    os.execv('/nowhere', ['x'])", ""),
+    ],
+)
+def test_crash(attack, code, said):
+    outcome = attack(f"import os, ctypes, resource, sys, time\ndef attack():\n    {code}\n    return 1.0")
+    assert outcome.kind == "crashed" and said in outcome.error, outcome
+
+
+@pytest.mark.parametrize("code", ["sys.exit(0)", "exit()", "quit()", "raise KeyboardInterrupt", "raise GeneratorExit"])
+def test_exceptions_that_end_programs(attack, code):
+    outcome = attack(f"import sys\ndef attack():\n    {code}")
+    assert outcome.kind == "raised", outcome
+
+
+def test_crash_of_one_function_leaves_the_others(box):
+    cells = ["import os\ndef bad(x):\n    os._exit(1)", "def good(x):\n    return x + 1"]
+    with box.session(cells, ["bad", "good"]) as session:
+        assert session.call("bad", (1,), {}).kind == "crashed"
+        assert session.call("good", (1,), {}).value == 2
+        assert session.call("bad", (1,), {}).kind == "crashed"
+        assert session.call("good", (2,), {}).value == 3
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while True: pass",
+        "while True:\n        try:\n            time.sleep(9)\n        except BaseException: pass",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))\n    while True: pass",
+        "sum(iter(int, 1))",
+        "threading.Event().wait()",
+        "os.kill(os.getpid(), signal.SIGSTOP)\n    time.sleep(99)",
+        "10 ** 10 ** 10",
+    ],
+)
+def test_endless_loop(attack, hasty, loop):
+    started = time.monotonic()
+    outcome = attack(f"import os, signal, threading, time\ndef attack():\n    {loop}\n    return 1.0", box=hasty)
+    assert outcome.kind == "timed out" and "1 s" in outcome.error, outcome
+    assert time.monotonic() - started < 10
+
+
+def test_memory_hog(attack):
+    outcome = attack("def attack():\n    x = bytearray(10**9)\n    return len(x)")
+    assert outcome.kind == "raised" and "MemoryError" in outcome.bases, outcome
+
+
+def test_memory_hog_in_small_pieces(attack):
+    outcome = attack("def attack():\n    x = []\n    while True:\n        x.append(bytearray(10**5))")
+    assert outcome.kind == "raised" and "MemoryError" in outcome.bases, outcome
+
+
+def test_memory_hog_that_shares(attack):
+    """Shared memory is not counted as data of the process: it is measured and the session ended."""
+    outcome = attack(
+        """
+import mmap
+def attack():
+    maps = []
+    while True:
+        maps.append(mmap.mmap(-1, 10**7))
+        maps[-1].write(b"x" * 10**7)
+"""
+    )
+    assert outcome.kind == "crashed" and "300 MB" in outcome.error, outcome
+
+
+def test_memory_hog_of_many_processes(attack):
+    outcome = attack(
+        """
+import os, time
+def attack():
+    for _ in range(8):
+        if os.fork() == 0:
+            x = bytearray(b"x") * (100 * 2**20)
+            time.sleep(60)
+    time.sleep(60)
+"""
+    )
+    assert outcome.kind == "crashed" and "300 MB" in outcome.error, outcome
+
+
+@pytest.mark.parametrize("call", ["os.memfd_create('x')", "ctypes.CDLL(None).shmget(0, 1 << 30, 0o1600) + 1 or 1 / 0"])
+def test_memory_that_nobody_counts(attack, call):
+    outcome = attack(f"import os, ctypes\ndef attack():\n    {call}\n    return 1.0")
+    assert outcome.kind == "raised", outcome
+
+
+def test_fork_bomb(attack):
+    outcome = attack(
+        """
+import os, time
+def attack():
+    count = 0
+    try:
+        while count < 10000:
+            if os.fork() == 0:
+                time.sleep(60)
+                os._exit(0)
+            count += 1
+    except OSError:
+        return count
+"""
+    )
+    assert outcome.kind == "returned" and outcome.value < 40, outcome
+
+
+def test_fork_bomb_that_doubles(attack, hasty):
+    outcome = attack(
+        "import os\ndef attack():\n    while True:\n        try: os.fork()\n        except OSError: pass", box=hasty
+    )
+    assert outcome.kind in ("timed out", "crashed"), outcome
+
+
+def test_threads(attack):
+    outcome = attack(
+        """
+import threading, time
+def attack():
+    try:
+        for count in range(10000):
+            threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    except RuntimeError:
+        return count
+"""
+    )
+    assert outcome.kind == "returned" and outcome.value < 40, outcome
+
+
+def test_open_files(attack):
+    outcome = attack("def attack():\n    return len([open('/dev/null') for _ in range(1000)])")
+    assert outcome.kind == "raised" and "OSError" in outcome.bases, outcome
+
+
+@pytest.mark.parametrize(
+    "stream", ["sys.stdout.write", "sys.stderr.write", "(lambda text: os.write(1, text.encode()))"]
+)
+def test_flood_of_output(attack, stream):
+    outcome = attack(
+        f"import os, sys\ndef attack():\n    for _ in range(100):\n        {stream}('x' * 10**6)\n    return 1.0"
+    )
+    assert outcome.kind == "returned", outcome
+
+
+def test_process_that_outlives(attack, secret):
+    """Forked twice, in a session of its own, deaf to signals: it ends with the grading all the same."""
+    mark = f"left{os.getpid()}"
+    outcome = attack(
+        f"""
+import os, signal, time, ctypes
+def attack():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for number in range(1, 32):
+                try: signal.signal(number, signal.SIG_IGN)
+                except OSError: pass
+            ctypes.CDLL(None).prctl(15, b"{mark}", 0, 0, 0)
+            while True: time.sleep(1)
+        os._exit(0)
+    time.sleep(0.3)
+    return 1.0
+"""
+    )
+    assert outcome.kind == "returned", outcome
+    assert not processes_with(mark)
+
+
+def test_other_processes_are_out_of_sight(attack):
+    """Neither the warm interpreter nor the grader is there to be seen, signalled or traced."""
+    outcome = attack(
+        """
+import os
+def attack():
+    seen = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [len(seen), os.getppid()]
+"""
+    )
+    assert outcome.kind == "returned" and outcome.value.tolist() == [1, 0], outcome
+
+
+@pytest.mark.parametrize("target", ["-1", "0", "2", "os.getppid()"])
+def test_signals_reach_nobody_else(attack, box, target):
+    attack(f"import os, signal\ndef attack():\n    os.kill({target}, signal.SIGKILL)\n    return 1.0")
+    warm = box.process.pid
+    attack(f"import os, signal\ndef attack():\n    os.kill({target}, signal.SIGSTOP)\n    return 1.0")
+    assert box.process.pid == warm and box.process.poll() is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "ptrace(16, 1, 0, 0)",
+        "unshare(0x10000000)",
+        "unshare(0x20000)",
+        "setns(3, 0)",
+        "mount(b'none', b'/tmp', b'tmpfs', 0, None)",
+        "umount2(b'/proc', 2)",
+        "chroot(b'/tmp')",
+        "setuid(0)",
+        "setresuid(0, 0, 0)",
+        "setgroups(1, (ctypes.c_int * 1)(0))",
+        "sethostname(b'evil', 4)",
+        "prctl(24, 0, 0, 0, 0)",
+        "syscall(56, 0x10000011, 0, 0, 0, 0)" if os.uname().machine == "x86_64" else "unshare(0)",
+        "setpriority(0, 0, -20)",
+        "prlimit(1, 7, (ctypes.c_long * 2)(9, 9), None)",
+    ],
+)
+def test_rights(attack, call):
+    """Each of these system calls is refused (they return -1)."""
+    outcome = attack(f"import ctypes\ndef attack():\n    return ctypes.CDLL(None).{call}")
+    assert outcome.kind == "returned" and outcome.value == -1, outcome
+
+
+def test_no_capabilities(attack):
+    outcome = attack(
+        """
+import os, re
+def attack():
+    status = open("/proc/self/status").read()
+    rights = [int(mask, 16) for mask in re.findall(r"Cap\\w+:\\s+(\\w+)", status)]
+    return [sum(rights), int(re.search(r"NoNewPrivs:\\s+(\\d)", status)[1]), os.getuid() == 0]
+"""
+    )
+    assert outcome.kind == "returned" and outcome.value.tolist() == [0, 1, 0], outcome
+
+
+def test_setuid_programs(attack):
+    outcome = attack(
+        "import os\ndef attack():\n    return sum(os.path.exists(f'/usr/bin/{n}') for n in ('su', 'sudo'))"
+    )
+    assert outcome.value == 0, outcome
+
+
+def test_environment_is_ours_alone(attack, monkeypatch):
+    monkeypatch.setenv("GRADEBOOK_PASSWORD", "x")
+    outcome = attack("import os\ndef attack():\n    raise RuntimeError(' '.join(sorted(os.environ)))")
+    known = "HOME LANG LOGNAME MKL_NUM_THREADS MPLBACKEND MPLCONFIGDIR OMP_NUM_THREADS OPENBLAS_NUM_THREADS PATH"
+    assert outcome.error.startswith(f"RuntimeError: {known} PWD TZ USER (line"), outcome
