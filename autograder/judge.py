@@ -237,6 +237,8 @@ def _explain(exercise, everything):
     wrong = [one for one in everything if one.wrong]
     best, most = None, 0
     for misconception in exercise.misconceptions if wrong else ():
+        if not _agrees(exercise, misconception, wrong[0]):
+            continue  # the first failing check is the one whose message the learner reads
         hits = [_agrees(exercise, misconception, one) for one in everything]
         explained = sum(hit for hit, one in zip(hits, everything, strict=True) if one.wrong)
         # It must explain every wrong answer, or else most of all the answers.
