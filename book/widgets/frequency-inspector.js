@@ -57,6 +57,8 @@ const STYLE = `
   frequency-inspector .inspector-table { max-height: 30rem; overflow: auto; margin: 1rem 0 0; }
   frequency-inspector table { margin: 0; white-space: nowrap; }
   frequency-inspector thead th { position: sticky; top: 0; background: var(--raised); }
+  frequency-inspector tbody th { border-bottom: 1px solid var(--line); }
+  frequency-inspector small { font-weight: 400; color: var(--muted); }
   frequency-inspector svg { display: block; width: 4rem; height: 4rem; }
   frequency-inspector .swatch { display: inline-block; width: .8em; height: .8em; margin-right: .35em; border-radius: 50%; }
   frequency-inspector .widget-controls input:not([type="range"]) { flex: 1; min-width: 5rem; max-width: 14rem; padding: .3rem .5rem;
@@ -148,11 +150,11 @@ function table(positions, vectors, d, base) {
   for (let k = 0; k < d / 2; k++) {
     const omega = frequency(k, d, base);
     const values = vectors.map((vector) => `<td>sin ${fixed(vector[2 * k])}<br>cos ${fixed(vector[2 * k + 1])}</td>`);
-    rows += `<tr><th scope="row">${k}</th><td>${2 * k}, ${2 * k + 1}</td><td>${short(omega)}</td><td>${short((2 * Math.PI) / omega)}</td>
-      <td>${clock(vectors, k)}</td>${values.join("")}</tr>`;
+    rows += `<tr><th scope="row">${k}<br><small>entries ${2 * k}, ${2 * k + 1}</small></th><td>${clock(vectors, k)}</td>
+      <td>${short(omega)} radians a step<br>${short((2 * Math.PI) / omega)} steps a turn</td>${values.join("")}</tr>`;
   }
-  return `<thead><tr><th scope="col">Pair</th><th scope="col">Entries</th><th scope="col">Radians a step</th>
-    <th scope="col">Steps a turn</th><th scope="col">Hands</th>${heads.join("")}</tr></thead><tbody>${rows}</tbody>`;
+  return `<thead><tr><th scope="col">Pair</th><th scope="col">Hands</th><th scope="col">Speed</th>${heads.join("")}</tr></thead>
+    <tbody>${rows}</tbody>`;
 }
 
 /** A dial: each position's hand starts at twelve and turns clockwise, its tip at (sine, cosine). */
