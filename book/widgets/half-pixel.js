@@ -26,7 +26,7 @@ const MOST = 24;
 const WIDTH = 640;
 const short = (x) => (Math.round(x * 1e3) / 1e3 + 0).toString().replace("-", "−");
 const STYLE = `
-  half-pixel svg { display: block; width: 100%; height: auto; }
+  half-pixel svg { display: block; width: 100%; height: auto; font-family: var(--sans); }
   half-pixel select { padding: .3rem .5rem; font: inherit; color: inherit; background: var(--paper);
     border: 1px solid var(--muted); border-radius: .3rem; }
   half-pixel .reads { min-height: 3.2em; margin: .8rem 0 0; font-family: var(--sans); font-variant-numeric: tabular-nums; }`;
