@@ -47,13 +47,13 @@ def bilinear_resize_matrix(p, p_new):
     Returns
     -------
     array, shape (p_new**2, p**2)
-        Float64. Times a flattened patch from the left it gives the flattened resized patch, both in reading
-        order. Every row sums to 1.
+        Float64. Times a flattened patch from the left it gives the flattened
+        resized patch, both in reading order. Every row sums to 1.
 
     Notes
     -----
-    Half-pixel centres, clamped at the border, no antialiasing: what PyTorch's `interpolate` does with
-    `mode="bilinear", align_corners=False`.
+    Half-pixel centres, clamped at the border, no antialiasing: what PyTorch's
+    `interpolate` does with `mode="bilinear", align_corners=False`.
     """
     ### BEGIN SOLUTION
     for name, side in (("p", p), ("p_new", p_new)):
@@ -100,7 +100,8 @@ def resize_pos_embed(P_pos, n_prefix, old_grid, new_grid):
     Parameters
     ----------
     P_pos : array, shape (n_prefix + H_p * W_p, d)
-        The table: prefix rows first, then one row for each patch in raster order. It is not changed.
+        The table: prefix rows first, then one row for each patch in raster order.
+        It is not changed.
     n_prefix : int
         How many rows belong to no patch (class token, registers). May be 0.
     old_grid, new_grid : (int, int)
@@ -109,7 +110,8 @@ def resize_pos_embed(P_pos, n_prefix, old_grid, new_grid):
     Returns
     -------
     array, shape (n_prefix + h * w, d)
-        The table for `new_grid` = (h, w). Its first n_prefix rows equal the old ones exactly.
+        The table for `new_grid` = (h, w). Its first n_prefix rows equal the old
+        ones exactly.
 
     Raises
     ------
@@ -118,7 +120,8 @@ def resize_pos_embed(P_pos, n_prefix, old_grid, new_grid):
 
     Notes
     -----
-    Dosovitskiy et al. 2021, section 3.2, with half-pixel centres, clamped at the border, bilinear, no antialiasing.
+    Dosovitskiy et al. 2021, section 3.2, with half-pixel centres, clamped at the
+    border, bilinear, no antialiasing.
     """
     ### BEGIN SOLUTION
     P_pos = np.asarray(P_pos)
@@ -181,9 +184,11 @@ def pi_resize(w, B):
     Parameters
     ----------
     w : array, shape (p**2,) or (p**2, k)
-        One filter of one channel, flattened in reading order, or k of them as columns. It is not changed.
+        One filter of one channel, flattened in reading order, or k of them as
+        columns. It is not changed.
     B : array, shape (p_new**2, p**2)
-        The matrix that resizes a flattened patch, as `bilinear_resize_matrix` makes it.
+        The matrix that resizes a flattened patch, as `bilinear_resize_matrix` makes
+        it.
 
     Returns
     -------
@@ -192,8 +197,9 @@ def pi_resize(w, B):
 
     Notes
     -----
-    Beyer et al. 2023 (FlexiViT), section 3.4. Exact for every patch when the columns of B are independent (bilinear
-    resizing with p_new >= p); otherwise the least squares solution, best on average for white-noise patches.
+    Beyer et al. 2023 (FlexiViT), section 3.4. Exact for every patch when the
+    columns of B are independent (bilinear resizing with p_new >= p); otherwise the
+    least squares solution, best on average for white-noise patches.
     """
     ### BEGIN SOLUTION
     w, B = np.asarray(w), np.asarray(B)
@@ -243,11 +249,13 @@ def vit_input_sequence(patch_tokens, cls, registers, pos_embed):
     Returns
     -------
     array, shape (1 + R + N_p, d)
-        Class token, registers, patches. Positions are added to all but the registers.
+        Class token, registers, patches. Positions are added to all but the
+        registers.
 
     Notes
     -----
-    Dosovitskiy et al. 2021, eq. 1; the registers as in Darcet et al. 2024 and the code of DINOv2.
+    Dosovitskiy et al. 2021, eq. 1; the registers as in Darcet et al. 2024 and the
+    code of DINOv2.
     """
     ### BEGIN SOLUTION
     patch_tokens, cls, registers, pos_embed = map(np.asarray, (patch_tokens, cls, registers, pos_embed))
