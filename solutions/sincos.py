@@ -51,8 +51,8 @@ def sincos_1d(positions, d, base=10000.0):
     Returns
     -------
     array, shape (..., d)
-        sin, cos, sin, cos, ... from the fastest pair to the slowest; float64, or the
-        dtype of `positions` where that is a float.
+        sin, cos, sin, cos, ... from the fastest pair to the slowest; float64, or
+        the dtype of `positions` where that is a float.
 
     Raises
     ------
@@ -125,9 +125,9 @@ def offset_rotation(offset, d, base=10000.0):
     Returns
     -------
     array, shape (d, d)
-        R with sincos_1d(p + offset) = R @ sincos_1d(p) for every p: orthogonal, one
-        block of two by two for each pair. float64, or the dtype of `offset` where that
-        is a float.
+        R with sincos_1d(p + offset) = R @ sincos_1d(p) for every p: orthogonal,
+        one block of two by two for each pair. float64, or the dtype of `offset`
+        where that is a float.
 
     Raises
     ------
@@ -136,8 +136,8 @@ def offset_rotation(offset, d, base=10000.0):
 
     Notes
     -----
-    Block k is [[cos, sin], [-sin, cos]] of offset * base ** (-2 k / d): the addition
-    theorems (the linear map that Vaswani et al. 2017, section 3.5, mention).
+    Block k is [[cos, sin], [-sin, cos]] of offset * base ** (-2 k / d): the
+    addition theorems (the linear map that Vaswani et al. 2017, section 3.5, mention).
     """
     ### BEGIN SOLUTION
     offset = np.asarray(offset)
@@ -190,8 +190,8 @@ def position_similarity(offset, d, base=10000.0):
     Returns
     -------
     float or array, shape (...)
-        The sum over the d / 2 pairs of cos(offset * omega_k), between -d / 2 and d / 2;
-        float64, or the dtype of `offset` where that is a float.
+        The sum over the d / 2 pairs of cos(offset * omega_k), between -d / 2 and
+        d / 2; float64, or the dtype of `offset` where that is a float.
 
     Raises
     ------
@@ -255,9 +255,9 @@ def position_angle(offset, d, base=10000.0):
 
     Notes
     -----
-    The inner product (`position_similarity`) divided by the product of the two lengths,
-    d / 2, is the cosine. Near 1 the arc cosine turns an error of 1e-16 into one of 1e-8,
-    so do not expect more digits than that.
+    The inner product (`position_similarity`) divided by the product of the two
+    lengths, d / 2, is the cosine. Near 1 the arc cosine turns an error of 1e-16
+    into one of 1e-8, so do not expect more digits than that.
     """
     ### BEGIN SOLUTION
     offset = np.asarray(offset)
