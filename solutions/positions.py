@@ -30,7 +30,7 @@ import numpy as np
 
 # %%
 def factorized_table(row_table, col_table):
-    """Build the position table of a grid from a table of its rows and a table of its columns.
+    """Build the position table of a grid from one for its rows and one for its columns.
 
     Parameters
     ----------
@@ -42,29 +42,30 @@ def factorized_table(row_table, col_table):
     Returns
     -------
     array, shape (H_p * W_p, d)
-        One position for each patch in raster order: the column's vector, then the row's, in the dtype of the tables.
+        One position for each patch in raster order: the column's vector, then the
+        row's, in the dtype of the tables.
 
     Raises
     ------
     ValueError
-        If a table does not have two axes, has no vectors, or if their vectors differ in width.
+        If a table does not have two axes or has no vectors, or if their vectors
+        differ in width.
 
     Notes
     -----
-    The "2-D" learned positions of Dosovitskiy et al. (2021), appendix D.4: (H_p + W_p) d / 2 numbers are learned
-    where one table for all patches learns H_p W_p d.
+    The "2-D" learned positions of Dosovitskiy et al. (2021), appendix D.4. There are
+    (H_p + W_p) d / 2 numbers to learn, where one table for all patches has H_p W_p d.
     """
     ### BEGIN SOLUTION
     for name, table in (("row_table", row_table), ("col_table", col_table)):
         if table.ndim != 2 or 0 in table.shape:
-            raise ValueError(f"{name} must have one vector for each place, shape (n, d / 2), not {table.shape}")
-    if row_table.shape[1] != col_table.shape[1]:
-        raise ValueError(
-            f"row_table and col_table must have vectors of one width, not {row_table.shape} and {col_table.shape}"
-        )
+            raise ValueError(f"{name} must have shape (n, d / 2), not {table.shape}")
+    widths = row_table.shape[1], col_table.shape[1]
+    if widths[0] != widths[1]:
+        raise ValueError(f"row_table and col_table must have one width, not {widths}")
     H_p, W_p = len(row_table), len(col_table)
-    columns = np.tile(col_table, (H_p, 1))  # c runs 0 … W_p - 1 in every row of the grid
-    rows = np.repeat(row_table, W_p, axis=0)  # r stays the same for W_p patches
+    columns = np.tile(col_table, (H_p, 1))  # in every row of the grid all columns
+    rows = np.repeat(row_table, W_p, axis=0)  # the same row for W_p patches
     return np.concatenate([columns, rows], axis=1)  # (H_p * W_p, d)
     ### END SOLUTION
 
@@ -108,7 +109,8 @@ def sincos_2d(H_p, W_p, d, base=10000.0):
     Returns
     -------
     array of float64, shape (H_p * W_p, d)
-        One position for each patch in raster order: sin c, cos c, sin r, cos r, in blocks of d / 4.
+        One position for each patch in raster order: sin c, cos c, sin r, cos r, in
+        blocks of d / 4.
 
     Raises
     ------
@@ -124,13 +126,14 @@ def sincos_2d(H_p, W_p, d, base=10000.0):
         if not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f"{name} must be a positive integer, not {size!r}")
     if d % 4:
-        raise ValueError(f"d must be a multiple of 4, a sine and a cosine for each axis, not {d}")
+        raise ValueError(f"d must be a multiple of 4, not {d}")
     if not 0 < base < np.inf:
         raise ValueError(f"base must be a positive number, not {base!r}")
     omega = float(base) ** (-np.arange(d // 4) / (d // 4))
     r, c = np.divmod(np.arange(H_p * W_p), W_p)  # raster order
     column, row = np.outer(c, omega), np.outer(r, omega)  # (H_p * W_p, d / 4) each
-    return np.concatenate([np.sin(column), np.cos(column), np.sin(row), np.cos(row)], axis=1)
+    blocks = [np.sin(column), np.cos(column), np.sin(row), np.cos(row)]
+    return np.concatenate(blocks, axis=1)  # (H_p * W_p, d)
     ### END SOLUTION
 
 
@@ -166,7 +169,7 @@ def sincos_2d(H_p, W_p, d, base=10000.0):
 
 # %%
 def rope_2d_axial(x, rows, cols, n_prefix=0, base=100.0):
-    """Turn queries or keys by the place of their patch: half of the channels by column, half by row.
+    """Turn queries or keys, half of their channels by column and half by row.
 
     Parameters
     ----------
@@ -177,7 +180,7 @@ def rope_2d_axial(x, rows, cols, n_prefix=0, base=100.0):
     n_prefix : int, optional
         So many tokens at the start have no place and are not turned.
     base : float, optional
-        Pair i of each half turns by base ** (-2 i / (d_h / 2)) radians for each patch.
+        Pair i of each half turns by base ** (-2 i / (d_h / 2)) radians a patch.
 
     Returns
     -------
@@ -187,29 +190,31 @@ def rope_2d_axial(x, rows, cols, n_prefix=0, base=100.0):
     Raises
     ------
     ValueError
-        If d_h is not a multiple of 4, or if `rows` and `cols` do not have T - n_prefix entries.
+        If d_h is not a multiple of 4, or if `rows` and `cols` do not have
+        T - n_prefix entries.
 
     Notes
     -----
-    The axial form of Heo et al. (2024), section 3.2: pairs are neighbours (2i, 2i + 1), columns come first.
+    The axial form of Heo et al. (2024), in the layout of their code: pairs are
+    neighbours (2i, 2i + 1) and the columns come first.
     """
     ### BEGIN SOLUTION
     if x.ndim < 2 or x.shape[-1] == 0 or x.shape[-1] % 4:
-        raise ValueError(f"x must have shape (..., T, d_h) with d_h a multiple of 4, not {x.shape}")
+        raise ValueError(f"x must have shape (..., T, 4 n), not {x.shape}")
     T, d_h = x.shape[-2:]
     if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix <= T:
-        raise ValueError(f"n_prefix must be an integer from 0 to T = {T}, not {n_prefix!r}")
-    rows, cols = np.asarray(rows, dtype=np.float64), np.asarray(cols, dtype=np.float64)
-    for name, positions in (("rows", rows), ("cols", cols)):
-        if positions.shape != (T - n_prefix,):
-            raise ValueError(f"{name} must have T - n_prefix = {T - n_prefix} entries, not shape {positions.shape}")
+        raise ValueError(f"n_prefix must be from 0 to T = {T}, not {n_prefix!r}")
+    rows, cols = (np.asarray(place, dtype=np.float64) for place in (rows, cols))
+    for name, place in (("rows", rows), ("cols", cols)):
+        if place.shape != (T - n_prefix,):
+            raise ValueError(f"{name} must have {T - n_prefix} entries, not shape {place.shape}")
     if not 0 < base < np.inf:
         raise ValueError(f"base must be a positive number, not {base!r}")
     theta = float(base) ** (-2 * np.arange(d_h // 4) / (d_h // 2))
-    angle = np.concatenate([np.outer(cols, theta), np.outer(rows, theta)], axis=1)  # (T - n_prefix, d_h / 2)
-    cos, sin = np.cos(angle), np.sin(angle)
+    angle = np.concatenate([np.outer(cols, theta), np.outer(rows, theta)], axis=1)
+    cos, sin = np.cos(angle), np.sin(angle)  # (T - n_prefix, d_h / 2), one for each pair
     out = x.astype(x.dtype if x.dtype.kind == "f" else np.float64)  # a copy
-    a, b = x[..., n_prefix:, 0::2], x[..., n_prefix:, 1::2]  # (..., T - n_prefix, d_h / 2) each
+    a, b = x[..., n_prefix:, 0::2], x[..., n_prefix:, 1::2]
     out[..., n_prefix:, 0::2] = a * cos - b * sin
     out[..., n_prefix:, 1::2] = a * sin + b * cos
     return out
@@ -258,7 +263,7 @@ def rope_2d_attention(Q, K, V, rows, cols, n_prefix=0, base=100.0):
     Returns
     -------
     array, shape (..., T, d_h)
-        For each query the mean of the values, weighted by the softmax of its scores.
+        For each query a mean of the values, weighted by the softmax of its scores.
 
     Raises
     ------
@@ -267,13 +272,15 @@ def rope_2d_attention(Q, K, V, rows, cols, n_prefix=0, base=100.0):
 
     Notes
     -----
-    Attention of Vaswani et al. (2017), equation 1, with queries and keys turned as in Heo et al. (2024).
+    Equation 1 of Vaswani et al. (2017), with queries and keys turned as Heo et al.
+    (2024) do.
     """
     ### BEGIN SOLUTION
-    if not Q.shape == K.shape == V.shape or Q.ndim < 2 or Q.shape[-2] == 0:
-        raise ValueError(f"Q, K and V must have one shape (..., T, d_h), not {Q.shape}, {K.shape} and {V.shape}")
+    shapes = Q.shape, K.shape, V.shape
+    if len(set(shapes)) > 1 or Q.ndim < 2 or Q.shape[-2] == 0:
+        raise ValueError(f"Q, K and V must have one shape (..., T, d_h), not {shapes}")
     Q, K = (rope_2d_axial(x, rows, cols, n_prefix, base) for x in (Q, K))
-    scores = Q @ K.swapaxes(-1, -2) / np.sqrt(Q.shape[-1]).astype(Q.dtype)  # (..., T, T): query, key
+    scores = Q @ K.swapaxes(-1, -2) / Q.shape[-1] ** 0.5  # (..., T, T): query, key
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True) @ V
     ### END SOLUTION
@@ -322,31 +329,32 @@ def rope_2d_mixed(x, rows, cols, theta_x, theta_y, n_prefix=0):
     Raises
     ------
     ValueError
-        If d_h is odd, if `rows` and `cols` do not have T - n_prefix entries, or if `theta_x` and `theta_y` do not
-        have d_h / 2.
+        If d_h is odd, if `rows` and `cols` do not have T - n_prefix entries, or if
+        `theta_x` and `theta_y` do not have d_h / 2.
 
     Notes
     -----
-    The mixed form of Heo et al. (2024), section 3.2. With theta_y zero in the first half, theta_x zero in the
-    second and one ladder of frequencies in both, it is `rope_2d_axial`.
+    The mixed form of Heo et al. (2024). It is `rope_2d_axial` when theta_y is zero in
+    the first half, theta_x is zero in the second, and the rest are its frequencies.
     """
     ### BEGIN SOLUTION
     if x.ndim < 2 or x.shape[-1] == 0 or x.shape[-1] % 2:
-        raise ValueError(f"x must have shape (..., T, d_h) with d_h even, not {x.shape}")
+        raise ValueError(f"x must have shape (..., T, 2 n), not {x.shape}")
     T, d_h = x.shape[-2:]
     if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix <= T:
-        raise ValueError(f"n_prefix must be an integer from 0 to T = {T}, not {n_prefix!r}")
-    rows, cols, theta_x, theta_y = (np.asarray(v, dtype=np.float64) for v in (rows, cols, theta_x, theta_y))
-    for name, positions in (("rows", rows), ("cols", cols)):
-        if positions.shape != (T - n_prefix,):
-            raise ValueError(f"{name} must have T - n_prefix = {T - n_prefix} entries, not shape {positions.shape}")
+        raise ValueError(f"n_prefix must be from 0 to T = {T}, not {n_prefix!r}")
+    rows, cols = (np.asarray(place, dtype=np.float64) for place in (rows, cols))
+    for name, place in (("rows", rows), ("cols", cols)):
+        if place.shape != (T - n_prefix,):
+            raise ValueError(f"{name} must have {T - n_prefix} entries, not shape {place.shape}")
+    theta_x, theta_y = (np.asarray(theta, dtype=np.float64) for theta in (theta_x, theta_y))
     for name, theta in (("theta_x", theta_x), ("theta_y", theta_y)):
         if theta.shape != (d_h // 2,):
-            raise ValueError(f"{name} must have d_h / 2 = {d_h // 2} entries, not shape {theta.shape}")
-    angle = np.outer(cols, theta_x) + np.outer(rows, theta_y)  # (T - n_prefix, d_h / 2)
-    cos, sin = np.cos(angle), np.sin(angle)
+            raise ValueError(f"{name} must have {d_h // 2} entries, not shape {theta.shape}")
+    angle = np.outer(cols, theta_x) + np.outer(rows, theta_y)
+    cos, sin = np.cos(angle), np.sin(angle)  # (T - n_prefix, d_h / 2), one for each pair
     out = x.astype(x.dtype if x.dtype.kind == "f" else np.float64)  # a copy
-    a, b = x[..., n_prefix:, 0::2], x[..., n_prefix:, 1::2]  # (..., T - n_prefix, d_h / 2) each
+    a, b = x[..., n_prefix:, 0::2], x[..., n_prefix:, 1::2]
     out[..., n_prefix:, 0::2] = a * cos - b * sin
     out[..., n_prefix:, 1::2] = a * sin + b * cos
     return out
@@ -375,7 +383,7 @@ def rope_2d_mixed(x, rows, cols, theta_x, theta_y, n_prefix=0):
 
 # %%
 def dinov3_coordinates(H_p, W_p):
-    """Give each patch the coordinates of its centre, in a box from -1 to 1 on each axis.
+    """Give each patch the coordinates of its centre, in a box from -1 to 1.
 
     Parameters
     ----------
@@ -385,7 +393,7 @@ def dinov3_coordinates(H_p, W_p):
     Returns
     -------
     array of float64, shape (H_p * W_p, 2)
-        (row, column) coordinates of each patch, in raster order, strictly between -1 and 1.
+        (row, column) coordinates of each patch in raster order, between -1 and 1.
 
     Raises
     ------
@@ -394,15 +402,16 @@ def dinov3_coordinates(H_p, W_p):
 
     Notes
     -----
-    Place i of n is at 2 (i + 1/2) / n - 1, each axis scaled by its own size (Siméoni et al. 2025, released code).
+    Place i of n is at 2 (i + 1/2) / n - 1, each axis scaled by its own size (the
+    released code of Siméoni et al. 2025).
     """
     ### BEGIN SOLUTION
     for name, size in (("H_p", H_p), ("W_p", W_p)):
         if not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f"{name} must be a positive integer, not {size!r}")
     row, column = (2 * (np.arange(n) + 0.5) / n - 1 for n in (H_p, W_p))
-    grid = np.stack(np.meshgrid(row, column, indexing="ij"), axis=-1)  # (H_p, W_p, 2)
-    return grid.reshape(H_p * W_p, 2)
+    grid = np.meshgrid(row, column, indexing="ij")
+    return np.stack(grid, axis=-1).reshape(H_p * W_p, 2)  # (H_p, W_p, 2) -> (N_p, 2)
     ### END SOLUTION
 
 
@@ -431,12 +440,13 @@ def packed_attention_mask(lengths):
     Parameters
     ----------
     lengths : sequence of int
-        The number of tokens of each image, in the order in which the images are packed.
+        The number of tokens of each image, in the order of packing.
 
     Returns
     -------
     array of bool, shape (T, T)
-        With T the sum of the lengths: True where query (row) and key (column) belong to one image.
+        With T the sum of the lengths: True where query (row) and key (column) belong to
+        one image.
 
     Raises
     ------
@@ -449,9 +459,10 @@ def packed_attention_mask(lengths):
     """
     ### BEGIN SOLUTION
     counts = np.asarray(lengths)
-    if counts.ndim != 1 or (counts.size and (counts.dtype.kind not in "iu" or counts.min() < 1)):
+    whole = counts.size == 0 or counts.dtype.kind in "iu"
+    if counts.ndim != 1 or not whole or (counts < 1).any():
         raise ValueError(f"lengths must be a list of positive integers, not {lengths!r}")
-    image = np.repeat(np.arange(counts.size), counts.astype(np.int64))  # (T,), the image of each token
+    image = np.repeat(np.arange(counts.size), counts.astype(np.int64))  # (T,)
     return image[:, None] == image
     ### END SOLUTION
 

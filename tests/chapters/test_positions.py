@@ -371,7 +371,7 @@ THETA = [1.0, 0.5, 0.25, 0.1]
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: factorized_table(TABLE, np.ones((3, 2))), r"one width.*\(3, 4\) and \(3, 2\)"),
+        (lambda: factorized_table(TABLE, np.ones((3, 2))), r"one width.*\(4, 2\)"),
         (lambda: factorized_table(TABLE, np.ones(4)), r"col_table.*\(4,\)"),
         (lambda: factorized_table(np.ones((0, 4)), TABLE), r"row_table.*\(0, 4\)"),
         (lambda: sincos_2d(0, 3, 8), "H_p.*0"),
@@ -388,7 +388,7 @@ THETA = [1.0, 0.5, 0.25, 0.1]
         (lambda: rope_2d_axial(X, *GRID, 6), "n_prefix.*6"),
         (lambda: rope_2d_axial(X, *GRID, -1), "n_prefix.*-1"),
         (lambda: rope_2d_axial(X, *GRID, 1, base=0.0), "base.*0"),
-        (lambda: rope_2d_attention(X, X, X[:4], *GRID, 1), r"\(5, 8\), \(5, 8\) and \(4, 8\)"),
+        (lambda: rope_2d_attention(X, X, X[:4], *GRID, 1), r"\(5, 8\), \(5, 8\), \(4, 8\)"),
         (lambda: rope_2d_attention(X, X, X, *GRID), "rows.*5 entries"),
         (lambda: rope_2d_attention(X[:0], X[:0], X[:0], [], []), r"\(0, 8\)"),
         (lambda: rope_2d_mixed(np.ones((5, 7)), *GRID, THETA, THETA, 1), r"x must.*\(5, 7\)"),
