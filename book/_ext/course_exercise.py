@@ -1,17 +1,16 @@
 """`{task}`: an exercise on the page, from the module that holds its solution. `{notebook}`: where to solve it."""
 
 import os
+import shutil
 from pathlib import Path
 
+from course_html import details, parse, parse_inline, tag
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.fileutil import copy_asset_file
-from sphinx.util.osutil import ensuredir
 
 from autograder.exercise import find
 from autograder.source import exercise_texts
-from course_html import details, parse, parse_inline, tag
 
 logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
@@ -126,9 +125,9 @@ def copy_notebooks(app, exception):
     if exception or app.builder.format != "html":
         return
     target = Path(app.outdir) / "notebooks"
-    ensuredir(target)
-    for notebook in sorted((ROOT / "exercises").glob("*/*.ipynb")):
-        copy_asset_file(str(notebook), str(target))
+    target.mkdir(exist_ok=True)
+    for notebook in (ROOT / "exercises").glob("*/*.ipynb"):
+        shutil.copy(notebook, target)
 
 
 def setup(app):

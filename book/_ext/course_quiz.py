@@ -1,11 +1,10 @@
 """`{quiz}`: a question with its answer, hint and solution, readable without scripts."""
 
 import yaml
-from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
-
 from course_html import details, parse, parse_inline, tag
 from course_site import add_module
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
 
 KINDS = {
     "numeric": {"question", "answer", "solution"},
@@ -86,11 +85,13 @@ def _number():
 def _choices(directive, data, label):
     kind = "radio" if data["kind"] == "single" else "checkbox"
     items = []
-    for choice in data["choices"]:
+    for letter, choice in zip("ABCDEFGHIJ", data["choices"], strict=False):
         box = tag("input", type=kind, name=label)
         if choice.get("right"):
             box["html"]["data-right"] = ""
-        item = [tag("label", box, nodes.Text(" "), tag("span", *parse_inline(directive, str(choice["text"]))))]
+        text = tag("span", *parse_inline(directive, str(choice["text"])))
+        # The letter is what people say, and gives a choice that is one formula a name
+        item = [tag("label", box, tag("span", nodes.Text(letter), classes=["letter"]), nodes.Text(" "), text)]
         if "why" in choice:
             item.append(tag("div", *parse(directive, choice["why"]), classes=["quiz-why"], hidden=True))
         items.append(tag("li", *item))

@@ -1,15 +1,15 @@
 """What the pages load, and what every page must have."""
 
 import hashlib
+import shutil
+from collections import Counter
 from pathlib import Path
 
+from course_html import tag
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.fileutil import copy_asset
-
-from course_html import tag
 
 logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ class Widget(SphinxDirective):
 
     required_arguments = 1
     has_content = True
-    option_spec = {"label": directives.unchanged_required, "attributes": directives.unchanged}
+    option_spec = {"label": directives.unchanged_required, "attributes": directives.unchanged}  # noqa: RUF012
 
     def run(self):
         name = self.arguments[0]
@@ -71,7 +71,27 @@ def box_tables(app, doctree):
 
 def copy_widgets(app, exception):
     if not exception and app.builder.format == "html":
-        copy_asset(str(WIDGETS), str(Path(app.outdir) / "widgets"), lambda path: path.endswith(".md"))
+        target = Path(app.outdir) / "widgets"
+        shutil.copytree(WIDGETS, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md"))
+
+
+def tell_proofs_apart(app, doctree):
+    """sphinx-proof gives the same two ids to every proof of a page: number them."""
+    seen = Counter()
+    for node in doctree.findall(nodes.Element):
+        for position, name in enumerate(node.get("ids", [])):
+            if name in ("proof", "proof-content"):
+                seen[name] += 1
+                node["ids"][position] = f"{name}-{seen[name]}"
+
+
+def visit_citation(self, node):
+    # docutils marks entries with a role that WAI-ARIA has withdrawn
+    self.body.append(self.starttag(node, "div", CLASS="citation"))
+
+
+def depart_citation(self, node):
+    self.body.append("</div>\n")
 
 
 def sources_digest():
@@ -92,7 +112,9 @@ def sign(app, exception):
 def setup(app):
     app.add_directive("widget", Widget)
     app.connect("doctree-read", require_alt_text)
+    app.add_node(nodes.citation, override=True, html=(visit_citation, depart_citation))
     app.connect("doctree-read", box_tables)
+    app.connect("doctree-read", tell_proofs_apart)
     app.connect("html-page-context", give_modules)
     app.connect("build-finished", copy_widgets)
     app.connect("build-finished", sign)

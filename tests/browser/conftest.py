@@ -64,11 +64,15 @@ def visit(browser, address):
                 complaints.append(f"{path} asked for {route.request.url}")
                 route.abort()
 
+        def note_failure(request):
+            if request.failure != "net::ERR_ABORTED":  # the page was left while it was loading
+                complaints.append(f"{path}: {request.url}: {request.failure}")
+
         context.route("**/*", decide)
         page = context.new_page()
         page.on("console", lambda m: m.type in ("error", "warning") and complaints.append(f"{path}: {m.text}"))
         page.on("pageerror", lambda error: complaints.append(f"{path}: {error}"))
-        page.on("requestfailed", lambda r: complaints.append(f"{path}: {r.url} failed"))
+        page.on("requestfailed", note_failure)
         page.goto(address + path, wait_until="networkidle")
         return page
 

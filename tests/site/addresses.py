@@ -8,7 +8,9 @@ from bs4 import BeautifulSoup
 
 OUTSIDE = re.compile(r"^\s*(?:https?:)?//")
 IN_CSS = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])([^"')\s]+)""")
-IN_JS = re.compile(r"""(?:\bimport|\bfrom|\bimport\(|\bfetch\(|\bimportScripts\(|\bWorker\(|\bsrc\s*=)\s*["'`]([^"'`]+)""")
+IN_JS = re.compile(
+    r"""(?:\bimport|\bfrom|\bimport\(|\bfetch\(|\bimportScripts\(|\bWorker\(|\bsrc\s*=)\s*["'`]([^"'`]+)"""
+)
 
 
 def loaded_by_page(soup):

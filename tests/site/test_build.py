@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 import yaml
+from addresses import outside_addresses
 from bs4 import BeautifulSoup
 
-from addresses import outside_addresses
-
 ROOT = Path(__file__).parents[2]
-FRONT = "---\njupytext:\n  text_representation:\n    extension: .md\n    format_name: myst\nkernelspec:\n  name: python3\n  display_name: Python 3\n---\n"
+FRONT = """---
+jupytext:
+  text_representation:
+    extension: .md
+    format_name: myst
+kernelspec:
+  name: python3
+  display_name: Python 3
+---
+"""
 GOOD = r"""
 (good)=
 # A page
@@ -25,7 +33,10 @@ $$
 $$ (eq-hard)
 
 $$
-\begin{aligned} \boldsymbol{\omega}_k &= \underbrace{a + b}_{\text{the sum}} \\ &= \softmax\left(\frac{QK\T}{\sqrt{d}}\right) \end{aligned}
+\begin{aligned}
+\boldsymbol{\omega}_k &= \underbrace{a + b}_{\text{the sum}} \\
+&= \softmax\left(\frac{QK\T}{\sqrt{d}}\right)
+\end{aligned}
 $$
 
 ```{task} patchify
@@ -80,7 +91,10 @@ FAULTS = {
     "label": ("# A page\n\n{ref}`nowhere`\n", "undefined label: 'nowhere'"),
     "formula": ("# A page\n\n$\\nosuchcommand$\n", "nosuchcommand"),
     "cell": ("# A page\n\n```{code-cell}\n1 / 0\n```\n", "Executing notebook failed"),
-    "stderr": ("# A page\n\n```{code-cell}\nimport sys; print('hm', file=sys.stderr)\n```\n", "stderr was found in the cell outputs"),
+    "stderr": (
+        "# A page\n\n```{code-cell}\nimport sys; print('hm', file=sys.stderr)\n```\n",
+        "stderr was found in the cell outputs",
+    ),
     "alt": (
         "# A page\n\n```{code-cell}\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);\n```\n",
         "picture without alternative text",

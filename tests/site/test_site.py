@@ -3,9 +3,8 @@
 import re
 
 import pytest
-from bs4 import BeautifulSoup
-
 from addresses import dead_links, outside_addresses
+from bs4 import BeautifulSoup
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
