@@ -56,21 +56,24 @@ def mean_then_norm(X, n_prefix, gain, shift, eps=1e-6):
 
     Notes
     -----
-    The order of MAE's fine-tuning code and of timm with `global_pool="avg"` and `fc_norm=None`.
+    The order of MAE's fine-tuning code, and of timm with `global_pool="avg"` and
+    `fc_norm=None`.
     """
     ### BEGIN SOLUTION
     X, gain, shift = np.asarray(X), np.asarray(gain), np.asarray(shift)
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X must have shape (T, d), not {X.shape}")
-    if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix < len(X):
-        raise ValueError(f"n_prefix must be an integer from 0 to {len(X) - 1} for {len(X)} rows, not {n_prefix!r}")
+    T = len(X)
+    if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix < T:
+        raise ValueError(f"n_prefix must be from 0 to {T - 1}, not {n_prefix!r}")
     for name, vector in (("gain", gain), ("shift", shift)):
         if vector.shape != X.shape[1:]:
-            raise ValueError(f"{name} must have shape {X.shape[1:]}, not {vector.shape}")
+            shape = vector.shape
+            raise ValueError(f"{name} must have shape {X.shape[1:]}, not {shape}")
     mean = X[n_prefix:].mean(axis=0)  # (d,)
     variance = mean.var()
     if not eps >= 0 or variance + eps == 0:
-        raise ValueError(f"eps must be positive, or 0 for a mean that is not constant, not {eps!r}")
+        raise ValueError(f"eps must be positive where nothing varies, not {eps!r}")
     return (mean - mean.mean()) / np.sqrt(variance + eps) * gain + shift
     ### END SOLUTION
 
@@ -126,16 +129,18 @@ def norm_then_mean(X, n_prefix, gain, shift, eps=1e-6):
     X, gain, shift = np.asarray(X), np.asarray(gain), np.asarray(shift)
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X must have shape (T, d), not {X.shape}")
-    if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix < len(X):
-        raise ValueError(f"n_prefix must be an integer from 0 to {len(X) - 1} for {len(X)} rows, not {n_prefix!r}")
+    T = len(X)
+    if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix < T:
+        raise ValueError(f"n_prefix must be from 0 to {T - 1}, not {n_prefix!r}")
     for name, vector in (("gain", gain), ("shift", shift)):
         if vector.shape != X.shape[1:]:
-            raise ValueError(f"{name} must have shape {X.shape[1:]}, not {vector.shape}")
+            shape = vector.shape
+            raise ValueError(f"{name} must have shape {X.shape[1:]}, not {shape}")
     patches = X[n_prefix:]
     means = patches.mean(axis=1, keepdims=True)  # (N_p, 1)
     variances = patches.var(axis=1, keepdims=True)
     if not eps >= 0 or (variances + eps == 0).any():
-        raise ValueError(f"eps must be positive, or 0 for rows that are not constant, not {eps!r}")
+        raise ValueError(f"eps must be positive where nothing varies, not {eps!r}")
     normalized = (patches - means) / np.sqrt(variances + eps)  # (N_p, d)
     return normalized.mean(axis=0) * gain + shift
     ### END SOLUTION
@@ -185,8 +190,9 @@ def map_head(X, n_prefix, params):
     n_prefix : int
         Number of rows in front that are not patches; they are left out.
     params : dict
-        `q` (d,), `W_q`, `W_k`, `W_v`, `W_o` (d, d), `b_q`, `b_k`, `b_v`, `b_o` (d,), `n_heads`,
-        `ln_gain`, `ln_shift` (d,), `W_1` (d, d_ff), `b_1` (d_ff,), `W_2` (d_ff, d), `b_2` (d,).
+        `q` (d,), `n_heads`, `W_q`, `W_k`, `W_v`, `W_o` (d, d), `b_q`, `b_k`, `b_v`,
+        `b_o` (d,), `ln_gain`, `ln_shift` (d,), `W_1` (d, d_ff), `b_1` (d_ff,),
+        `W_2` (d_ff, d), `b_2` (d,).
 
     Returns
     -------
@@ -195,45 +201,51 @@ def map_head(X, n_prefix, params):
     Raises
     ------
     ValueError
-        If a parameter is missing or has the wrong shape, no patch row is left, or `n_heads` does not divide d.
+        If a parameter is missing or has the wrong shape, no patch row is left, or
+        `n_heads` does not divide d.
 
     Notes
     -----
-    The MAP head of Zhai et al. (2022), as in big_vision, with the exact GELU in place of its tanh approximation.
+    The MAP head of Zhai et al. (2022), as in big_vision, with the exact GELU in place
+    of its tanh approximation.
     """
     ### BEGIN SOLUTION
     X = np.asarray(X)
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X must have shape (T, d), not {X.shape}")
-    if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix < len(X):
-        raise ValueError(f"n_prefix must be an integer from 0 to {len(X) - 1} for {len(X)} rows, not {n_prefix!r}")
-    d = X.shape[1]
-    shapes = dict.fromkeys(("q", "b_q", "b_k", "b_v", "b_o", "ln_gain", "ln_shift", "b_2"), (d,))
+    T, d = X.shape
+    if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix < T:
+        raise ValueError(f"n_prefix must be from 0 to {T - 1}, not {n_prefix!r}")
+    d_ff = np.size(params.get("b_1", 0))
+    shapes = dict.fromkeys(("q", "b_q", "b_k", "b_v", "b_o", "b_2"), (d,))
     shapes |= dict.fromkeys(("W_q", "W_k", "W_v", "W_o"), (d, d))
-    shapes |= {"b_1": ("d_ff",), "W_1": (d, "d_ff"), "W_2": ("d_ff", d), "n_heads": ()}
+    shapes |= {"ln_gain": (d,), "ln_shift": (d,), "n_heads": ()}
+    shapes |= {"W_1": (d, d_ff), "b_1": (d_ff,), "W_2": (d_ff, d)}
     missing = sorted(shapes.keys() - params.keys())
     if missing:
         raise ValueError(f"params lacks {', '.join(missing)}")
     p = {name: np.asarray(params[name]) for name in shapes}
     for name, shape in shapes.items():
-        expected = tuple(p["b_1"].size if size == "d_ff" else size for size in shape)
-        if p[name].shape != expected:
-            raise ValueError(f"params[{name!r}] must have shape {expected}, not {p[name].shape}")
+        if p[name].shape != shape:
+            found = p[name].shape
+            raise ValueError(f"params[{name!r}] must have shape {shape}, not {found}")
     h = params["n_heads"]
     if not isinstance(h, (int, np.integer)) or h < 1 or d % h:
-        raise ValueError(f"params['n_heads'] must be an integer that divides d = {d}, not {h!r}")
+        raise ValueError(f"params['n_heads'] must divide d = {d}, not {h!r}")
 
     patches = X[n_prefix:]  # (N_p, d)
     q = (p["q"] @ p["W_q"] + p["b_q"]).reshape(h, -1)  # (h, d_h)
-    K = (patches @ p["W_k"] + p["b_k"]).reshape(len(patches), h, -1)  # (N_p, h, d_h)
-    V = (patches @ p["W_v"] + p["b_v"]).reshape(len(patches), h, -1)
+    K = (patches @ p["W_k"] + p["b_k"]).reshape(-1, h, d // h)  # (N_p, h, d_h)
+    V = (patches @ p["W_v"] + p["b_v"]).reshape(-1, h, d // h)
 
     scores = np.einsum("hd,nhd->hn", q, K) / (d // h) ** 0.5  # (h, N_p)
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     weights = weights / weights.sum(axis=1, keepdims=True)
-    z = np.einsum("hn,nhd->hd", weights, V).reshape(d) @ p["W_o"] + p["b_o"]  # (h, d_h) -> (d,)
+    z = np.einsum("hn,nhd->hd", weights, V).reshape(d)  # (h, d_h) -> (d,)
+    z = z @ p["W_o"] + p["b_o"]
 
-    y = mean_then_norm(z[None], 0, p["ln_gain"], p["ln_shift"])  # the LayerNorm of z: the mean of one row
+    # LayerNorm of z: the mean of one row is that row.
+    y = mean_then_norm(z[None], 0, p["ln_gain"], p["ln_shift"])
     y = y @ p["W_1"] + p["b_1"]  # (d_ff,)
     y = y / 2 * (1 + erf(y / 2**0.5))
     return z + y @ p["W_2"] + p["b_2"]

@@ -50,7 +50,7 @@ def token_ids(text, vocabulary):
     ids = []
     for word in text.split():
         if word not in vocabulary:
-            raise ValueError(f"text holds the word {word!r}, which is not in the vocabulary")
+            raise ValueError(f"text: the word {word!r} is not in the vocabulary")
         ids.append(vocabulary[word])
     return ids
     ### END SOLUTION
@@ -88,7 +88,7 @@ def embed(ids, table):
     ids : sequence of int, length T
         Row numbers, each from 0 to V - 1. They are not changed.
     table : array, shape (V, d)
-        The embedding table, one row for each word of the vocabulary. It is not changed.
+        The embedding table, one row for each word. It is not changed.
 
     Returns
     -------
@@ -111,10 +111,12 @@ def embed(ids, table):
     if table.ndim != 2:
         raise ValueError(f"table must have shape (V, d), not {table.shape}")
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise ValueError(f"ids must be a list of integers, not {ids.dtype} of shape {ids.shape}")
+        found = f"{ids.dtype} of shape {ids.shape}"
+        raise ValueError(f"ids must be a list of integers, not {found}")
     unknown = ids[(ids < 0) | (ids >= len(table))]
     if unknown.size:
-        raise ValueError(f"ids must be from 0 to {len(table) - 1}, the rows of the table, not {unknown[0]}")
+        last = len(table) - 1
+        raise ValueError(f"ids must be from 0 to {last}, not {unknown[0]}")
     return table[ids]  # (V, d) -> (T, d)
     ### END SOLUTION
 
@@ -155,7 +157,7 @@ def patch_token_count(H, W, P, n_prefix=1, mode="crop"):
     n_prefix : int
         Tokens that are not patches: the class token and any registers.
     mode : {"crop", "pad"}
-        Drop the pixels that do not fill a patch, or pad the image up to whole patches.
+        Drop the pixels that do not fill a patch, or pad up to whole patches.
 
     Returns
     -------
@@ -165,16 +167,19 @@ def patch_token_count(H, W, P, n_prefix=1, mode="crop"):
     Raises
     ------
     ValueError
-        If a size is not positive, the mode is unknown, or a cropped image holds no whole patch.
+        If a size is not positive, the mode is unknown, or a cropped image holds no
+        whole patch.
 
     Notes
     -----
-    A convolution with kernel and stride P and no padding gives floor((H - P) / P) + 1 = floor(H / P) rows.
+    A convolution with kernel and stride P and no padding gives
+    floor((H - P) / P) + 1 = floor(H / P) rows.
     """
     ### BEGIN SOLUTION
-    for name, size, least in (("H", H, 1), ("W", W, 1), ("P", P, 1), ("n_prefix", n_prefix, 0)):
+    sizes = (("H", H, 1), ("W", W, 1), ("P", P, 1), ("n_prefix", n_prefix, 0))
+    for name, size, least in sizes:
         if not isinstance(size, (int, np.integer)) or size < least:
-            raise ValueError(f"{name} must be an integer of at least {least}, not {size!r}")
+            raise ValueError(f"{name} must be an integer >= {least}, not {size!r}")
     H, W, P = int(H), int(W), int(P)  # NumPy's unsigned integers have no negative
     if mode == "crop":
         H_p, W_p = H // P, W // P
@@ -205,7 +210,7 @@ def patch_token_count(H, W, P, n_prefix=1, mode="crop"):
 
 # %%
 def attention_score_bytes(T, n_heads=1, bytes_per_score=2):
-    """Count the bytes that the attention scores of one layer take for one image.
+    """Count the bytes of one layer's attention scores for one image.
 
     Parameters
     ----------
@@ -227,10 +232,12 @@ def attention_score_bytes(T, n_heads=1, bytes_per_score=2):
         If an argument is not a positive integer.
     """
     ### BEGIN SOLUTION
-    for name, size in (("T", T), ("n_heads", n_heads), ("bytes_per_score", bytes_per_score)):
+    sizes = {"T": T, "n_heads": n_heads, "bytes_per_score": bytes_per_score}
+    for name, size in sizes.items():
         if not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f"{name} must be a positive integer, not {size!r}")
-    return int(n_heads) * int(T) ** 2 * int(bytes_per_score)  # as Python integers: T**2 overflows 32 bits
+    # Python's integers have no limit; NumPy's of 32 bits would overflow.
+    return int(n_heads) * int(T) ** 2 * int(bytes_per_score)
     ### END SOLUTION
 
 
