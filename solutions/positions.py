@@ -372,10 +372,10 @@ def rope_2d_mixed(x, rows, cols, theta_x, theta_y, n_prefix=0):
 #
 # Write `dinov3_coordinates`. DINOv3 does not count patches. It lays the grid into a box from $-1$ to $1$ on each axis,
 # whatever the number of patches, and gives each patch the coordinates of its centre: place $i$ of $n$ is at
-# $2(i + \tfrac12)/n - 1$. Return one pair (row coordinate, column coordinate) for each patch, in raster order.
+# $2(i + 1/2)/n - 1$. Return one pair (row coordinate, column coordinate) for each patch, in raster order.
 #
 # Hint: Cut the interval from $-1$ to $1$ into two equal parts. Where are their centres? The formula must say
-# $-\tfrac12$ and $\tfrac12$.
+# $-1/2$ and $1/2$.
 #
 # Hint: `np.meshgrid(..., indexing="ij")` gives two arrays of shape $(H_p, W_p)$, the row coordinate of every patch and
 # the column coordinate of every patch. Flatten both.
