@@ -34,7 +34,7 @@ class Limits:
     isolation : str
         "bubblewrap" or "none".
     time_limit : float
-        Seconds for one call.
+        Seconds for one call. A cell has four times as long, a notebook twenty-four times.
     memory_limit : int
         MB for all processes of a submission.
     """
@@ -228,7 +228,14 @@ def _sandbox(chapter, limits):
     key = (tuple(preload), limits)
     if key not in _open:
         close_sandbox()
-        box = Sandbox(preload, limits.isolation, time_limit=limits.time_limit, memory_mb=limits.memory_limit)
+        box = Sandbox(
+            preload,
+            limits.isolation,
+            time_limit=limits.time_limit,
+            cell_limit=4 * limits.time_limit,
+            notebook_limit=24 * limits.time_limit,
+            memory_mb=limits.memory_limit,
+        )
         _open[key] = box.__enter__()
     return _open[key]
 

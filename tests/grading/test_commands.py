@@ -1,0 +1,129 @@
+"""One file in, one verdict out; what the commands say to wrong arguments."""
+
+import json
+
+import pytest
+from build import STUDENTS, colab, notebook, submit
+
+KEYS = {"assignment", "status", "reason", "repairs", "score", "max_score", "seed", "version", "exercises"}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="patchify.ipynb"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+        return path
+
+    return write
+
+
+def test_grade_file_prints_one_object(course, write):
+    done = course.command("grade-file", "--json", write(notebook(STUDENTS["emil"])))
+    verdict = json.loads(done.stdout)
+    assert set(verdict) == KEYS
+    assert (verdict["assignment"], verdict["status"], verdict["reason"]) == ("patchify", "graded", None)
+    assert verdict["score"] == pytest.approx(8 + 4 * 2 / 9)
+    assert verdict["max_score"] == 12
+    assert [row["name"] for row in verdict["exercises"]][-1] == "patch_embed_conv"
+    assert set(verdict["exercises"][0]) == {"name", "status", "score", "max_score", "failures"}
+    failure = verdict["exercises"][-1]["failures"][0]
+    assert set(failure) == {"subtest", "message", "misconception", "hidden"}
+    assert failure["misconception"] == "two flatten orders mixed"
+    assert not (course.folder / "gradebook.db").exists()
+    assert not (course.folder / "autograded").exists()
+
+
+def test_grade_file_without_json_is_for_people(course, write):
+    done = course.run("grade-file", write(notebook(STUDENTS["emil"])), "--seed", "3")
+    assert done.stdout.startswith("patchify: graded, 8.89 / 12 points\n")
+    assert "You mixed the two flatten orders" in done.stdout
+
+
+def test_grade_file_that_cannot_be_read(course, write):
+    verdict = json.loads(course.run("grade-file", "--json", write(b"\x00\x01")).stdout)
+    assert set(verdict) == KEYS
+    assert (verdict["status"], verdict["score"], verdict["exercises"]) == ("not readable", None, [])
+    assert verdict["reason"]
+
+
+def test_inspect_a_stub(course, write):
+    found = json.loads(course.run("inspect", "--json", write(notebook())).stdout)
+    assert found["status"] == "readable"
+    assert found["repairs"] == []
+    assert [(row["found"], row["written"]) for row in found["exercises"]] == [(True, False)] * 4
+
+
+def test_inspect_a_renamed_and_stripped_notebook(course, write):
+    found = json.loads(
+        course.run("inspect", "--json", write(colab(notebook(STUDENTS["ada"])), "hw 3 (1).ipynb")).stdout
+    )
+    assert found["assignment"] == "patchify"
+    assert [(row["found"], row["written"]) for row in found["exercises"]] == [(True, True)] * 4
+    assert any("hw 3 (1).ipynb" in repair for repair in found["repairs"])
+
+
+def test_inspect_says_what_to_do(course, write):
+    made = notebook(STUDENTS["ada"].replace("def unpatchify", "def unpatchfy"))
+    for cell in made["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "unpatchify":
+            cell["source"] = "def unpatchfy(patches, H, W, P):\n    return patches"
+    done = course.run("inspect", write(made))
+    assert "unpatchify: not found: there is no function unpatchify in the notebook; there is unpatchfy" in done.stdout
+    done = course.run("inspect", write(json.dumps(notebook())[:5000].encode()))
+    assert "breaks off" in done.stdout and "download it again" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("mark",),
+        ("grade-file",),
+        ("grade", "--assignment", "nosuch"),
+        ("grade", "--workers", "0"),
+        ("grade", "--workers", "two"),
+        ("grade", "--isolation", "docker"),
+        ("grade", "--gradebook", "gradebook.db"),
+        ("grade", "--time-limit", "nan"),
+        ("export", "--format", "xlsx"),
+    ],
+)
+def test_wrong_arguments(course, arguments):
+    done = (course.command if arguments in ((), ("mark",)) else course.run)(*arguments, status=2)
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("grade",), "there is no folder"),
+        (("grade", "--submitted", "_empty"), "no submission"),
+        (("grade-file", "missing.ipynb"), "cannot be read"),
+        (("grade-file", "."), "cannot be read"),
+        (("inspect", "missing.ipynb"), "cannot be read"),
+        (("export",), "grade first"),
+        (("report",), "nothing has been graded"),
+        (("export", "--gradebook", "postgresql://nobody@127.0.0.1:1/none"), "cannot be opened"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(course, arguments, words):
+    (course.folder / "_empty").mkdir()
+    done = course.run(*arguments, status=1)
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_unknown_student_and_unwritable_output(course):
+    submit(course.folder, "ada", notebook())
+    assert "no submission of bob" in course.run("grade", "--student", "bob", status=1).stderr
+    course.run("grade")
+    assert "cannot be written" in course.run("export", "--output", "nowhere/x.csv", status=1).stderr
+
+
+def test_doctor(course):
+    done = course.run("doctor")
+    assert "grading     works" in done.stdout
+    assert "bubblewrap works" in done.stdout

@@ -1,0 +1,199 @@
+"""Runs one after the other: what is graded again, what a person wrote stays, what is refused."""
+
+import datetime
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from build import STUDENTS, notebook, submit
+
+
+def small_class(course):
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    submit(course.folder, "emil", notebook(STUDENTS["emil"]))
+
+
+def last_line(done):
+    return done.stdout.splitlines()[-1]
+
+
+def test_only_what_changed_is_graded_again(course):
+    small_class(course)
+    assert last_line(course.run("grade")) == "2 submissions: 2 graded; 2 in this run"
+    assert last_line(course.run("grade")) == "2 submissions: 2 graded; 0 in this run"
+    submit(course.folder, "emil", notebook(STUDENTS["ada"]))
+    assert last_line(course.run("grade")) == "2 submissions: 2 graded; 1 in this run"
+    assert course.verdict("emil")["score"] == 12
+    assert last_line(course.run("grade", "--force", "--student", "ada")) == "1 submissions: 1 graded; 1 in this run"
+    # A verdict of other tests is made again; so is one whose feedback was thrown away.
+    path = course.folder / "autograded" / "ada" / "patchify" / "verdict.json"
+    path.write_text(json.dumps(course.verdict("ada") | {"version": "0123456789ab"}))
+    (course.folder / "feedback" / "emil" / "patchify" / "patchify.html").unlink()
+    assert last_line(course.run("grade")) == "2 submissions: 2 graded; 2 in this run"
+    # Another gradebook gets what is known without grading.
+    done = course.run("grade", "--gradebook", f"sqlite:///{course.folder}/other.db")
+    assert last_line(done) == "2 submissions: 2 graded; 0 in this run"
+    assert "ada,,,,12.0" in course.run("export", "--gradebook", f"sqlite:///{course.folder}/other.db").stdout
+
+
+def test_what_a_person_wrote_stays(course):
+    small_class(course)
+    course.run("grade")
+    with course.gradebook() as book:
+        book.find_grade("check_patch_embed_conv", "patchify", "patchify", "emil").manual_score = 3.5
+        book.find_comment("patch_embed_conv", "patchify", "patchify", "emil").manual_comment = "Nearly."
+        book.db.commit()
+    course.run("grade", "--force")
+    with course.gradebook() as book:
+        grade = book.find_grade("check_patch_embed_conv", "patchify", "patchify", "emil")
+        assert (grade.manual_score, grade.score) == (3.5, 3.5)
+        assert grade.auto_score == pytest.approx(4 * 2 / 9)
+        assert grade.needs_manual_grade  # as with nbgrader: the person should look again
+        comment = book.find_comment("patch_embed_conv", "patchify", "patchify", "emil")
+        assert comment.comment == "Nearly."
+        assert "two flatten orders" in comment.auto_comment
+
+
+def test_late_penalty_is_nbgraders(course):
+    small_class(course)
+    with open(course.folder / "nbgrader_config.py", "a") as file:
+        file.write("\nc.LateSubmissionPlugin.penalty_method = 'zero'\n")
+    (course.folder / "submitted/emil/patchify/timestamp.txt").write_text("2030-02-02 12:00:00 UTC\n")
+    (course.folder / "submitted/ada/patchify/timestamp.txt").write_text("2030-01-02 12:00:00 UTC\n")
+    with course.gradebook() as book:
+        book.add_assignment("patchify", duedate=datetime.datetime(2030, 2, 1))
+    course.run("grade")
+    with course.gradebook() as book:
+        late = book.find_submission("patchify", "emil")
+        assert late.late_submission_penalty == pytest.approx(late.score)
+        assert book.find_submission("patchify", "ada").late_submission_penalty == 0
+    assert "for lateness" in course.page("emil")
+    assert "patchify,2030-02-01 00:00:00,2030-02-02 12:00:00,emil" in course.run("export").stdout
+
+
+def test_a_stopped_run_goes_on(course):
+    for number in range(12):
+        submit(course.folder, f"student{number:02}", notebook(STUDENTS["ada"]))
+    run = subprocess.Popen(
+        [sys.executable, "-m", "autograder", "grade"],
+        cwd=course.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (course.folder / "autograded/student01/patchify/verdict.json").exists():
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert "the same command goes on from there" in errors.splitlines()[-1]
+    done = len(list(course.folder.glob("autograded/*/patchify/verdict.json")))
+    assert 2 <= done < 12
+    assert last_line(course.run("grade")) == f"12 submissions: 12 graded; {12 - done} in this run"
+
+
+def test_a_killed_run_leaves_the_gradebook_whole(course):
+    for number in range(12):
+        submit(course.folder, f"student{number:02}", notebook(STUDENTS["ada"]))
+    run = subprocess.Popen([sys.executable, "-m", "autograder", "grade"], cwd=course.folder, stderr=subprocess.DEVNULL)
+    while not (course.folder / "autograded/student02/patchify/verdict.json").exists():
+        assert run.poll() is None
+        time.sleep(0.01)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    with course.gradebook() as book:
+        assert book.db.connection().exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+        for submission in book.find_assignment("patchify").submissions:
+            scores = [grade.auto_score for grade in submission.notebooks[0].grades]
+            assert len(scores) == 4 and None not in scores
+    assert "12 graded" in last_line(course.run("grade"))
+    with course.gradebook() as book:
+        assert [submission.score for submission in book.find_assignment("patchify").submissions] == [12] * 12
+
+
+def test_two_runs_at_once_are_refused(course):
+    import fcntl
+
+    small_class(course)
+    (course.folder / "autograded").mkdir()
+    with open(course.folder / "autograded" / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "another run" in course.run("grade", status=1).stderr
+
+
+def test_without_bubblewrap_grading_is_refused(course):
+    small_class(course)
+    (course.folder / "empty").mkdir()
+    done = course.command("grade", path=course.folder / "empty", status=1)
+    assert "bubblewrap" in done.stderr.splitlines()[-1]
+    assert not list(course.folder.glob("autograded/*/*/verdict.json"))
+
+
+def test_grading_without_isolation_is_on_record(course):
+    small_class(course)
+    done = course.run("grade", "--isolation", "none")
+    assert "warning" in done.stderr
+    assert course.verdict("ada")["isolation"] == "none"
+    assert "without isolation" in course.verdict("ada")["warning"]
+    assert course.verdict("ada")["score"] == 12
+    # A verdict that was made without is made again with it.
+    assert last_line(course.run("grade")) == "2 submissions: 2 graded; 2 in this run"
+    assert course.verdict("ada")["warning"] is None
+
+
+def test_dask_gives_the_same(course):
+    small_class(course)
+    submit(course.folder, "karl", "no notebook")
+    course.run("grade")
+    alone = {student: course.verdict(student) for student in ("ada", "emil", "karl")}
+    course.run("grade", "--force", "--workers", 2)
+    for student, verdict in alone.items():
+        for key in ("status", "reason", "score", "repairs"):
+            assert course.verdict(student)[key] == verdict[key]
+
+
+def test_a_seed_of_its_own_for_each_student(course):
+    small_class(course)
+    with open(course.folder / "nbgrader_config.py", "a") as file:
+        file.write("\nc.Autograder.seed = 7\nc.Autograder.seed_per_student = True\n")
+    course.run("grade")
+    seeds = {course.verdict(student)["seed"] for student in ("ada", "emil")}
+    assert len(seeds) == 2 and 7 not in seeds
+    assert course.verdict("ada")["score"] == 12
+
+
+def test_nothing_is_read_through_links_and_pipes(course, tmp_path):
+    secret = tmp_path / "secret.ipynb"
+    secret.write_text(json.dumps(notebook(STUDENTS["ada"])))
+    path = submit(course.folder, "link", "x")
+    path.unlink()
+    path.symlink_to(secret)
+    path = submit(course.folder, "pipe", "x")
+    path.unlink()
+    os.mkfifo(path)
+    course.run("grade")
+    assert {course.verdict(student)["status"] for student in ("link", "pipe")} == {"not readable"}
+
+
+@pytest.mark.parametrize("names", [("patchify.ipynb", "patchify-Copy1.ipynb"), ("a.ipynb", "b.ipynb")])
+def test_several_notebooks_in_a_folder(course, names):
+    stub = submit(course.folder, "ada", notebook(""), name=names[0])
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]), name=names[1])
+    (stub.parent / ".ipynb_checkpoints").mkdir()
+    (stub.parent / ".ipynb_checkpoints" / "patchify-checkpoint.ipynb").write_text("{}")
+    course.run("grade")
+    assert course.verdict("ada")["score"] == 12
+    assert any("several notebooks" in repair for repair in course.verdict("ada")["repairs"])
+
+
+def test_an_empty_folder(course):
+    (course.folder / "submitted/lea/patchify").mkdir(parents=True)
+    (course.folder / "submitted/lea/patchify/homework.docx").write_text("")
+    course.run("grade")
+    assert course.verdict("lea")["status"] == "not readable"
+    assert "homework.docx" in course.verdict("lea")["reason"]
