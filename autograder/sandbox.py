@@ -7,10 +7,12 @@ One bubblewrap process holds a warm interpreter (`inside.py`), which forks a chi
 course is inside, and nothing comes out but what `wire.py` lets through.
 """
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
+import signal
 import site
 import socket
 import subprocess
@@ -128,7 +130,7 @@ class Sandbox:
         notebook_limit=120.0,
         memory_mb=1024,
         disk_mb=64,
-        processes=64,
+        processes=32,
         files=256,
     ):
         if isolation not in ("bubblewrap", "none"):
@@ -146,7 +148,7 @@ class Sandbox:
             "processes": processes,
             "files": files,
         }
-        self.process = None
+        self.process = self.inner = None
         self.busy = False
 
     @property
@@ -178,32 +180,41 @@ class Sandbox:
         self.close()
         if os.name != "posix":
             raise SandboxUnavailable("Submissions are run on Linux; on Windows use its Linux subsystem.")
+        if self.isolated and shutil.which("bwrap") is None:
+            raise SandboxUnavailable(f"Submissions are run in bubblewrap, which is not installed. {INSTALL}")
         self.folder = tempfile.TemporaryDirectory(prefix="sandbox-")
         course = _write_course(Path(self.folder.name))
-        if self.isolated:
-            command, (course, *paths) = _bubblewrap(course)
-        else:
-            command, paths = [], [str(path) for path in _site_packages()]
+        command, paths = [], [str(path) for path in _site_packages()]
         self.control, theirs = socket.socketpair()
+        passed = [theirs.fileno()]
+        if self.isolated:
+            info, info_end = os.pipe()
+            passed.append(info_end)
+            command, (course, *paths) = _bubblewrap(course, info_end)
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         settings = self.settings | {"course": str(course), "paths": paths, "control": theirs.fileno()}
-        with theirs:
-            self.process = subprocess.Popen(
-                [
-                    *command,
-                    os.path.realpath(sys.executable),
-                    *OPTIONS,
-                    BOOT,
-                    json.dumps(settings),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=self.errors,
-                pass_fds=[theirs.fileno()],
-                env=ENVIRONMENT,
-                cwd="/",
-                start_new_session=True,
-            )
+        command += [os.path.realpath(sys.executable), *OPTIONS, BOOT, json.dumps(settings)]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self.errors,
+            pass_fds=passed,
+            env=ENVIRONMENT,
+            cwd="/",
+            start_new_session=True,
+        )
+        theirs.close()
+        if self.isolated:
+            # To be killed is the first process inside: bubblewrap's outer one would leave the others alive.
+            os.close(info_end)
+            report = b""
+            while b"}" not in report and (part := os.read(info, 4096)):
+                report += part
+            os.close(info)
+            if report:
+                with contextlib.suppress(ProcessLookupError):
+                    self.inner = os.pidfd_open(json.loads(report)["child-pid"])
         self.control.settimeout(START_LIMIT)
         try:
             self.missing = json.loads(self.control.recv(65536))["missing"]
@@ -213,20 +224,29 @@ class Sandbox:
             raise SandboxUnavailable(_remedy(reason)) from None
 
     def last_words(self):
-        """The last line that the warm interpreter or bubblewrap wrote; both have ended, or are ended now."""
-        self.process.kill()
-        self.process.wait()
+        """The last line that the warm interpreter or bubblewrap wrote; both are ended."""
+        self.kill()
         self.errors.seek(0)
         lines = self.errors.read()[-2000:].decode(errors="replace").split("\n")
         return next((line for line in reversed(lines) if line.strip()), "no reason was given")
 
+    def kill(self):
+        """Kill the warm interpreter and everything below it."""
+        with contextlib.suppress(ProcessLookupError):
+            if self.inner is not None:
+                signal.pidfd_send_signal(self.inner, signal.SIGKILL)
+            else:
+                self.process.kill()
+        self.process.wait()
+
     def close(self):
         """End the warm interpreter, and with it whatever is left of a session."""
         if self.process is not None:
+            self.kill()
             self.control.close()
-            self.process.kill()  # bubblewrap takes along what is inside
-            self.process.wait()
-            self.process = None
+            if self.inner is not None:
+                os.close(self.inner)
+            self.process = self.inner = None
             self.errors.close()
             self.folder.cleanup()
         self.busy = False
@@ -426,11 +446,8 @@ def _site_packages():
     return [Path(folder).resolve() for folder in dict.fromkeys(folders) if os.path.isdir(folder)]
 
 
-def _bubblewrap(course):
+def _bubblewrap(course, info):
     """The command that builds the sandbox, and where in it the course's package and the others are found."""
-    program = shutil.which("bwrap")
-    if program is None:
-        raise SandboxUnavailable(f"Submissions are run in bubblewrap, which is not installed. {INSTALL}")
     # The interpreter, its libraries and the system's at their own places; installed packages and the course's
     # stand-in at places that say nothing of whose they are.
     base = Path(sys.base_prefix)
@@ -447,7 +464,7 @@ def _bubblewrap(course):
     places = [Path("/course"), *(Path(f"/packages/{number}") for number, _ in enumerate(_site_packages()))]
     binds |= dict(zip(places, (course, *_site_packages()), strict=True))
 
-    command = [program, *NAMESPACES]
+    command = [shutil.which("bwrap"), "--info-fd", str(info), *NAMESPACES]
     if os.geteuid() != 0:
         command += ["--unshare-user", "--uid", "0", "--gid", "0"]
     command += ["--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]

@@ -151,7 +151,8 @@ def _pack(value, arrays, depth):
     if dtype.str not in DTYPES:  # the longer floats
         dtype = np.dtype("<f8")
     arrays.append(array.astype(dtype, copy=False))
-    return {"tensor" if hasattr(value, "detach") else "array": len(arrays) - 1}
+    tag = "scalar" if isinstance(value, np.generic) else "tensor" if hasattr(value, "detach") else "array"
+    return {tag: len(arrays) - 1}
 
 
 def _unpack(tree, arrays, tensor, depth):
@@ -165,8 +166,9 @@ def _unpack(tree, arrays, tensor, depth):
     ((tag, content),) = tree.items()
     if tag == "odd" and type(content) is str:
         return Odd(text(content, 200))
-    if tag in ("array", "tensor") and type(content) is int and 0 <= content < len(arrays):
-        return arrays[content] if tag == "array" else tensor(arrays[content])
+    if tag in ("array", "scalar", "tensor") and type(content) is int and 0 <= content < len(arrays):
+        array = arrays[content]
+        return array if tag == "array" else array[()] if tag == "scalar" else tensor(array)
     if tag in ("list", "tuple") and type(content) is list:
         items = [_unpack(item, arrays, tensor, depth - 1) for item in content]
         return items if tag == "list" else tuple(items)

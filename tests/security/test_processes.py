@@ -1,6 +1,7 @@
 """Submissions that crash, hang, hog, outlive the grading or reach for other processes."""
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -174,6 +175,27 @@ def test_flood_of_output(attack, stream):
     assert outcome.kind == "returned", outcome
 
 
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+
+
+@pytest.mark.skipif(
+    not (AUTOGROUP.exists() and AUTOGROUP.read_text().strip() == "1"),
+    reason="the kernel does not share processors out by session",
+)
+def test_processor_hog_does_not_starve_others(attack, box, hasty):
+    """Thirty busy processes beside an honest submission: that has its share, though there are few processors."""
+    source = "import os\ndef attack():\n    for _ in range(5): os.fork()\n    while True: pass"
+    hog = threading.Thread(target=attack, args=(source,), kwargs={"box": hasty})
+    work = "import time\ndef f():\n    while time.process_time() < 0.3: pass\n    return 1"
+    with box.session([work], ["f"]) as session:
+        hog.start()
+        started = time.monotonic()
+        outcome = session.call("f", (), {})
+        took = time.monotonic() - started
+        hog.join()
+    assert outcome.kind == "returned" and took < 3, (outcome, took)
+
+
 def test_process_that_outlives(attack, secret):
     """Forked twice, in a session of its own, deaf to signals: it ends with the grading all the same."""
     mark = f"left{os.getpid()}"
@@ -182,7 +204,8 @@ def test_process_that_outlives(attack, secret):
 import os, signal, time, ctypes
 def attack():
     if os.fork() == 0:
-        os.setsid()
+        try: os.setsid()
+        except OSError: os.setpgid(0, 0)
         if os.fork() == 0:
             for number in range(1, 32):
                 try: signal.signal(number, signal.SIG_IGN)
