@@ -210,7 +210,7 @@ def record_transformers():
     from transformers.models.siglip.modeling_siglip import SiglipMultiheadAttentionPoolingHead
     from transformers.models.vit_mae.modeling_vit_mae import build_2d_sinusoidal_position_embedding
 
-    yield entry("mae sincos", build_2d_sinusoidal_position_embedding(3, 3, 16), H_p=3, W_p=3, d=16)
+    yield entry("mae sincos", build_2d_sinusoidal_position_embedding(3, 4, 16), H_p=3, W_p=4, d=16)
     coordinates = get_patches_center_coordinates(3, 5, dtype=torch.float64, device="cpu")
     yield entry("dinov3 coordinates", coordinates, H_p=3, W_p=5)
     config = DINOv3ViTConfig(hidden_size=16, num_attention_heads=2, patch_size=4, image_size=12)
