@@ -242,7 +242,9 @@ def ladder_to_the_end(H_p, W_p, d, base=10000.0):
     """Your slowest frequency is exactly 1 / base: you divided by d/4 - 1, as big_vision does. Here frequency i is
     base ** (-i / (d/4)), which stops one step earlier, and at d = 4 does not divide by zero."""
     _need_four(d)
-    return np.concatenate(_quarters(H_p, W_p, base ** (-np.arange(d // 4) / np.float64(d // 4 - 1))), axis=1)
+    with np.errstate(all="ignore"):
+        omega = base ** (-np.arange(d // 4) / np.float64(d // 4 - 1))
+    return np.concatenate(_quarters(H_p, W_p, omega), axis=1)
 
 
 @sincos_2d.misconception("ladder over half of the width")
@@ -810,7 +812,8 @@ def overflowing(Q, K, V, rows, cols, n_prefix=0, base=100.0):
     """Your softmax overflows when scores are large: exp(800) is infinite, and infinity divided by infinity is nan.
     Subtract the largest score of each row first; the softmax stays the same."""
     Q, K = (chapter.rope_2d_axial(x, rows, cols, n_prefix, base) for x in (Q, K))
-    return _attend(Q, K, V, _root(Q), stable=False)
+    with np.errstate(all="ignore"):
+        return _attend(Q, K, V, _root(Q), stable=False)
 
 
 @rope_2d_attention.misconception("all axes transposed")
