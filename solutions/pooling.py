@@ -165,7 +165,7 @@ def norm_then_mean(X, n_prefix, gain, shift, eps=1e-6):
 # Weights multiply from the right. The query is projected by `W_q` like any other query. Head number 0 takes the
 # first $d_h$ numbers of the projected vectors, head 1 the next ones, and so on. Scores are divided by
 # $\sqrt{d_h}$, and the softmax runs over the patches. The heads' results, side by side, go through `W_o`; that
-# gives $\mathbf{z}$. Return $\mathbf{z} + \text{MLP}(\text{LN}(\mathbf{z}))$. The LayerNorm has
+# gives $\mathbf{u}$. Return $\mathbf{u} + \text{MLP}(\text{LN}(\mathbf{u}))$. The LayerNorm has
 # $\varepsilon = 10^{-6}$, and the MLP is the linear layer `W_1`, the exact GELU
 # $x \mapsto \frac{x}{2} \left(1 + \operatorname{erf} \frac{x}{\sqrt 2}\right)$, and the linear layer `W_2`.
 #
@@ -206,8 +206,8 @@ def map_head(X, n_prefix, params):
 
     Notes
     -----
-    The MAP head of Zhai et al. (2022), as in big_vision, with the exact GELU in place
-    of its tanh approximation.
+    The MAP head of Zhai et al. (2022), as in big_vision, with the exact GELU in
+    place of its tanh approximation.
     """
     ### BEGIN SOLUTION
     X = np.asarray(X)
@@ -226,8 +226,8 @@ def map_head(X, n_prefix, params):
         raise ValueError(f"params lacks {', '.join(missing)}")
     p = {name: np.asarray(params[name]) for name in shapes}
     for name, shape in shapes.items():
-        if p[name].shape != shape:
-            found = p[name].shape
+        found = p[name].shape
+        if found != shape:
             raise ValueError(f"params[{name!r}] must have shape {shape}, not {found}")
     h = params["n_heads"]
     if not isinstance(h, (int, np.integer)) or h < 1 or d % h:
@@ -241,14 +241,14 @@ def map_head(X, n_prefix, params):
     scores = np.einsum("hd,nhd->hn", q, K) / (d // h) ** 0.5  # (h, N_p)
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     weights = weights / weights.sum(axis=1, keepdims=True)
-    z = np.einsum("hn,nhd->hd", weights, V).reshape(d)  # (h, d_h) -> (d,)
-    z = z @ p["W_o"] + p["b_o"]
+    heads = np.einsum("hn,nhd->hd", weights, V)  # (h, d_h)
+    u = heads.reshape(d) @ p["W_o"] + p["b_o"]
 
-    # LayerNorm of z: the mean of one row is that row.
-    y = mean_then_norm(z[None], 0, p["ln_gain"], p["ln_shift"])
+    # LayerNorm of u: the mean of one row is that row.
+    y = mean_then_norm(u[None], 0, p["ln_gain"], p["ln_shift"])
     y = y @ p["W_1"] + p["b_1"]  # (d_ff,)
     y = y / 2 * (1 + erf(y / 2**0.5))
-    return z + y @ p["W_2"] + p["b_2"]
+    return u + y @ p["W_2"] + p["b_2"]
     ### END SOLUTION
 
 

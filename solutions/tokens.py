@@ -102,7 +102,7 @@ def embed(ids, table):
 
     Notes
     -----
-    Equal to the product of the one-hot matrix of the ids, shape (T, V), with the table.
+    Equal to the product of the ids' one-hot matrix, shape (T, V), with the table.
     """
     ### BEGIN SOLUTION
     ids, table = np.asarray(ids), np.asarray(table)
@@ -188,7 +188,7 @@ def patch_token_count(H, W, P, n_prefix=1, mode="crop"):
     else:
         raise ValueError(f'mode must be "crop" or "pad", not {mode!r}')
     if H_p == 0 or W_p == 0:
-        raise ValueError(f"H = {H} and W = {W} leave no whole patch of side P = {P}")
+        raise ValueError(f"H = {H}, W = {W} leave no whole patch of side P = {P}")
     return H_p * W_p + int(n_prefix)
     ### END SOLUTION
 

@@ -638,7 +638,7 @@ def transposed_weights(X, n_prefix, params):
 
 @map_head.misconception("no residual")
 def no_residual(X, n_prefix, params):
-    """You returned the MLP's output alone. z is added to it: z + MLP(LN(z))."""
+    """You returned the MLP's output alone. u, what W_o gives, is added to it: u + MLP(LN(u))."""
     return head(X, n_prefix, params, residual=False)
 
 
@@ -651,14 +651,14 @@ def query_added(X, n_prefix, params):
 
 @map_head.misconception("MLP left out")
 def no_mlp(X, n_prefix, params):
-    """You stopped at z. The head has an MLP: return z + MLP(LN(z))."""
+    """You stopped at u, what W_o gives. The head has an MLP: return u + MLP(LN(u))."""
     zeros = {name: np.zeros_like(params[name]) for name in ("W_2", "b_2")}
     return chapter.map_head(X, n_prefix, params | zeros)
 
 
 @map_head.misconception("normalized residual")
 def normalized_residual(X, n_prefix, params):
-    """You added the MLP's output to LN(z). The residual is z itself: z + MLP(LN(z))."""
+    """You added the MLP's output to LN(u). The residual is u itself: u + MLP(LN(u))."""
     d = X.shape[1]
     alone = head(X, n_prefix, params, residual=False)
     zeros = {name: np.zeros_like(params[name]) for name in ("W_2", "b_2")}
@@ -668,7 +668,7 @@ def normalized_residual(X, n_prefix, params):
 
 @map_head.misconception("LayerNorm left out")
 def no_norm(X, n_prefix, params):
-    """The MLP read z as it is. It reads the LayerNorm of z: z + MLP(LN(z))."""
+    """The MLP read u, what W_o gives, as it is. It reads the LayerNorm of u: u + MLP(LN(u))."""
     zeros = {name: np.zeros_like(params[name]) for name in ("W_2", "b_2")}
     z = chapter.map_head(X, n_prefix, params | zeros)
     return z + exact_gelu(z @ params["W_1"] + params["b_1"]) @ params["W_2"] + params["b_2"]

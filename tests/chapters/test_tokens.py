@@ -118,7 +118,7 @@ def test_counts_agree_with_cutting(H, W, P, n_prefix):
     if whole:
         assert patch_token_count(H, W, P, n_prefix, "crop") == len(whole) + n_prefix
     else:
-        with pytest.raises(ValueError, match=rf"H = {H} and W = {W}"):
+        with pytest.raises(ValueError, match=rf"H = {H}, W = {W}"):
             patch_token_count(H, W, P, n_prefix, "crop")
 
 
