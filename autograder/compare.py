@@ -117,7 +117,9 @@ def _whose_row(row, expected, label):
 
 def pattern(answer, expected, tolerance):
     """A relation between answer and expectation that often gives the mistake away, as a sentence, or ""."""
-    if isinstance(answer, Odd) or answer.shape != expected.shape or expected.dtype.kind != "f" or expected.size < 2:
+    if isinstance(answer, Odd) or answer.shape != expected.shape or expected.dtype.kind != "f":
+        return ""
+    if np.count_nonzero(expected) < 2:  # of one number any other is a multiple
         return ""
     answer = answer.astype(np.float64)
     if not np.isfinite(answer).all():
@@ -126,6 +128,8 @@ def pattern(answer, expected, tolerance):
     def right(other):
         return bool(close(other, expected, max(tolerance, 1e-6)).all())
 
+    if right(answer):  # then only its type is wrong
+        return ""
     largest = np.unravel_index(np.abs(expected).argmax(), expected.shape)
     if expected[largest] != 0 and answer[largest] != 0:
         factor = answer[largest] / expected[largest]

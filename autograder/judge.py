@@ -242,7 +242,8 @@ def _explain(exercise, everything):
         hits = [_agrees(exercise, misconception, one) for one in everything]
         explained = sum(hit for hit, one in zip(hits, everything, strict=True) if one.wrong)
         # It must explain every wrong answer, or else most of all the answers.
-        if explained and (explained == len(wrong) or 2 * sum(hits) > len(everything)) and sum(hits) > most:
+        enough = explained == len(wrong) or 2 * sum(hits) > len(everything)
+        if enough and sum(hits) > most and any(_telling(exercise, misconception, one) for one in wrong):
             best, most = misconception, sum(hits)
     return best
 
@@ -254,6 +255,14 @@ def _agrees(exercise, misconception, one):
     if theirs.kind == "raised":
         return theirs.bases[:1] == one.outcome.bases[:1]
     return same(one.outcome.value, theirs.value, exercise.tolerance)
+
+
+def _telling(exercise, misconception, one):
+    """Whether they agree in more than the class of an error: many a mistake ends in a ValueError."""
+    if one.outcome.kind != "raised":
+        return _agrees(exercise, misconception, one)
+    theirs = _ours(misconception.function, one.case).error.rpartition(" (line ")[0]
+    return bool(theirs) and one.outcome.error.startswith(theirs)
 
 
 def _failure(exercise, subtest, first, misconception):

@@ -64,7 +64,7 @@ def test_verdict_of_a_partly_right_function():
 def test_hidden_message_gives_no_case_away():
     def wrong_on_any_crop(img, P):
         H, W, _ = img.shape
-        if (H, W) in {(5, 8), (2, 9), (4, 4), (4, 6), (2, 2)}:
+        if (H, W) in {(5, 8), (2, 9), (4, 4), (4, 6), (2, 4), (2, 2)}:
             return patchify(img, P)
         return patchify(img, P) + 1.0
 
@@ -156,7 +156,7 @@ def test_message_names_call_values_and_mistake():
         check(mixed, "patch_embed_conv")
     message = str(error.value)
     assert message.startswith(
-        "patch_embed_conv(img_chw of shape (3, 4, 6), W_conv of shape (2, 3, 2, 2), b=[100.0, -100.0]): row 0"
+        "patch_embed_conv(img_chw of shape (3, 4, 6), W_conv of shape (2, 3, 2, 2), b=[100.0, -30.0]): row 0"
     )
     assert "You mixed the two flatten orders" in message
     assert message.endswith("See: A convolution in disguise")
@@ -170,6 +170,23 @@ def test_line_of_the_learners_error():
 
     with pytest.raises(CheckFailed, match=r"raised ValueError: cannot reshape .* \(line \d+: return img.reshape"):
         check(broken, "patchify")
+
+
+def test_an_error_of_the_same_class_names_no_mistake():
+    """A bias along the tokens ends in a ValueError of NumPy too, but so does many another mistake."""
+
+    def windows_beyond_the_edge(img_chw, W_conv, b):
+        P = W_conv.shape[-1]
+        rows, columns = (range(0, side, P) for side in img_chw.shape[1:])
+        return np.array([(W_conv * img_chw[:, r : r + P, c : c + P]).sum((1, 2, 3)) + b for r in rows for c in columns])
+
+    def bias_along_tokens(img_chw, W_conv, b):
+        return patch_embed_conv(img_chw, W_conv, 0 * b) + b[:, None]
+
+    for function, name in ((windows_beyond_the_edge, None), (bias_along_tokens, "bias along the tokens")):
+        first = evaluate("patch_embed_conv", function).failures[0]
+        assert "raised ValueError: operands could not be broadcast" in first.message
+        assert first.misconception == name
 
 
 EXPECTED = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 0.5]])
@@ -187,6 +204,11 @@ EXPECTED = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 0.5]])
 )
 def test_patterns(answer, words):
     assert words in pattern(answer, EXPECTED, 1e-9)
+
+
+def test_no_pattern_in_a_single_number():
+    assert pattern(np.array([0.0, 3.0]), np.array([0.0, 2.0]), 1e-9) == ""
+    assert pattern(EXPECTED.astype(int), np.trunc(EXPECTED), 1e-9) == ""
 
 
 @pytest.mark.parametrize(

@@ -30,19 +30,20 @@ def patchify_entry(index, img, P):
 @patchify.visible
 def one_patch():
     "A single patch in three colours"
-    yield Case(counting(2, 2, 3), 2, why="the order inside a patch shows alone")
+    yield Case(counting(2, 2, 3), 2, why="the pixels hold 0, 1, 2, …, so each number says where it came from")
 
 
 @patchify.visible
 def a_wide_grid():
-    "Two rows of three patches, in three colours"
+    "Two rows of three patches in three colours, one row of two in grey"
     yield Case(counting(4, 6, 3), 2, why="the grid is not square, so the order of the patches shows")
+    yield Case(counting(2, 4, 1), 2, why="a grey image has one channel")
 
 
 @patchify.visible
 def cropped():
     "Sides that P does not divide"
-    yield Case(counting(5, 8, 1), 3)
+    yield Case(counting(5, 8, 3), 3, why="the last two rows and columns fill no patch, so they are dropped")
 
 
 @patchify.visible
@@ -107,6 +108,13 @@ def pixels_transposed(img, P):
     return rows.reshape(len(rows), P, P, -1).transpose(0, 2, 1, 3).reshape(len(rows), -1)
 
 
+@patchify.misconception("rows and columns exchanged")
+def transposed(img, P):
+    """You exchanged the rows and the columns of the image: the patches run down its columns, and so do the pixels
+    inside each. Both go along the rows."""
+    return chapter.patchify(img.transpose(1, 0, 2), P)
+
+
 @patchify.misconception("padded")
 def padded(img, P):
     """You padded the image up to whole patches. Here pixels that do not fill a patch are dropped, as a strided
@@ -166,13 +174,14 @@ def unpatchify_entry(index, patches, H, W, P):
 @unpatchify.visible
 def one_patch_back():
     "A single patch in three colours"
-    yield Case(counting(1, 12), 2, 2, 2, why="the order inside a patch shows alone")
+    yield Case(counting(1, 12), 2, 2, 2, why="the row holds 0, 1, 2, …, so each number says where it came from")
 
 
 @unpatchify.visible
 def a_wide_image():
-    "Two rows of three patches, in three colours"
+    "Two rows of three patches, in three colours and in grey"
     yield Case(counting(6, 12), 4, 6, 2, why="the grid is not square, so the order of the patches shows")
+    yield Case(counting(6, 4), 4, 6, 2, why="the number of channels follows from the length of a row, here 1")
 
 
 @unpatchify.visible
@@ -186,9 +195,9 @@ def sides_that_do_not_fit():
 
 @unpatchify.hidden(weight=2)
 def any_grid(rng):
-    "Any grid, any patch side, three channels"
+    "Any grid, any patch side, any channels"
     yield Case(rng.normal(size=(10, 27)), 6, 15, 3)
-    yield Case(rng.normal(size=(10, 48)), 20, 8, 4)
+    yield Case(rng.normal(size=(10, 32)), 20, 8, 4)
     yield Case(rng.normal(size=(12, 12)), 4, 12, 2, why="12 patches could be 3 by 4 just as well")
     yield Case(rng.normal(size=(6, 3)).astype(np.float32), 2, 3, 1)
 
@@ -224,6 +233,24 @@ def column_major_back(patches, H, W, P):
     """You laid the patches down the columns of the grid. They come in raster order: left to right, then down."""
     rows = patches.reshape(W // P, H // P, -1).transpose(1, 0, 2).reshape(len(patches), -1)
     return chapter.unpatchify(rows, H, W, P)
+
+
+@unpatchify.misconception("taken apart like an image")
+def image_axes(patches, H, W, P):
+    """You took the list apart as `patchify` takes an image apart. A list has whole patches one after the other: its
+    axes are (H_p, W_p, P, P, C) before you swap the two in the middle."""
+    if H % P or W % P or len(patches) != (H // P) * (W // P):
+        raise ValueError("H, W, P and the number of patches do not belong together")
+    return patches.reshape(H // P, P, W // P, P, -1).transpose(0, 2, 1, 3, 4).reshape(H, W, -1)
+
+
+@unpatchify.misconception("rows of the grid counted with H_p")
+def wrong_number(patches, H, W, P):
+    """You looked for patch (r, c) at number r H_p + c. A row of the grid has W_p patches, so it is r W_p + c."""
+    chapter.unpatchify(patches, H, W, P)  # refuses what does not fit
+    H_p, W_p = H // P, W // P
+    numbers = np.add.outer(np.arange(H_p) * H_p, np.arange(W_p)).ravel()
+    return chapter.unpatchify(patches[numbers], H, W, P)
 
 
 @unpatchify.misconception("pixels transposed")
@@ -284,7 +311,7 @@ def weight_entry(index, W_conv):
 @conv_weight_to_linear.visible
 def small():
     "Two filters, three colours, patches of side 2"
-    yield Case(counting(2, 3, 2, 2), why="every entry is its own address")
+    yield Case(counting(2, 3, 2, 2), why="the weights are 0, 1, 2, …, so each number says where it came from")
 
 
 @conv_weight_to_linear.visible
@@ -387,13 +414,18 @@ def by_hand():
 @patch_embed_conv.visible
 def in_colour():
     "Three colours, two rows of three patches, a bias"
-    yield Case(counting(3, 4, 6) % 7, counting(2, 3, 2, 2) % 5, np.array([100.0, -100.0]))
+    yield Case(counting(3, 4, 6) ** 2 % 11, counting(2, 3, 2, 2) ** 2 % 7, np.array([100.0, -30.0]))
 
 
 @patch_embed_conv.visible
 def leftover_pixels():
     "Pixels that fill no patch"
-    yield Case(counting(3, 5, 7) % 11, counting(4, 3, 3, 3) % 7, np.array([1.0, 2.0, 3.0, 4.0]))
+    yield Case(
+        counting(3, 5, 7) ** 2 % 11,
+        counting(4, 3, 3, 3) ** 2 % 7,
+        np.array([1.0, 2.0, 3.0, 4.0]),
+        why="the last two rows and the last column fill no window, so they are dropped",
+    )
 
 
 @patch_embed_conv.hidden(weight=2)
@@ -442,6 +474,27 @@ def wrong_axes(img_chw, W_conv, b):
     turn the axes with `transpose(1, 2, 0)`."""
     C, H, W = img_chw.shape
     return chapter.patchify(img_chw.reshape(H, W, C), W_conv.shape[-1]) @ chapter.conv_weight_to_linear(W_conv) + b
+
+
+@patch_embed_conv.misconception("rows and columns exchanged")
+def all_axes_reversed(img_chw, W_conv, b):
+    """You exchanged the rows and the columns of the image, as `img_chw.T` does: it reverses all axes, to (W, H, C).
+    Channels last is (H, W, C), `transpose(1, 2, 0)`."""
+    return chapter.patch_embed_conv(img_chw.transpose(0, 2, 1), W_conv, b)
+
+
+@patch_embed_conv.misconception("the weight reshaped without a transpose")
+def weight_reshaped(img_chw, W_conv, b):
+    """You reshaped the weight to the right shape without moving an axis, so the filters are mixed up. Use the matrix of
+    `conv_weight_to_linear`."""
+    return chapter.patchify(img_chw.transpose(1, 2, 0), W_conv.shape[-1]) @ reshaped_only(W_conv) + b
+
+
+@patch_embed_conv.misconception("pixels of the filters transposed")
+def filters_transposed(img_chw, W_conv, b):
+    """You laid each filter on its patch with rows and columns exchanged. Entry (u, v) of a filter belongs to pixel
+    (u, v)."""
+    return chapter.patch_embed_conv(img_chw, W_conv.swapaxes(2, 3), b)
 
 
 @patch_embed_conv.misconception("bias forgotten")
