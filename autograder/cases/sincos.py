@@ -126,6 +126,30 @@ def doubled_for_entries(positions, d, base=10000.0):
     return interleave(np.sin(angles[..., 0::2]), np.cos(angles[..., 1::2]))
 
 
+@sincos_1d.misconception("pairs counted from 1")
+def pairs_from_one(positions, d, base=10000.0):
+    """You counted the pairs from 1. Pair 0 comes first, with the exponent 0 and the frequency 1."""
+    if d % 2:
+        raise ValueError("d must be even")
+    return encode(positions, base ** (-2 * (pairs(d) + 1) / d))
+
+
+@sincos_1d.misconception("frequencies in equal steps")
+def equal_steps(positions, d, base=10000.0):
+    """Your frequencies fall in equal steps from 1 to 1/base. They fall by equal factors: the exponents go up in equal
+    steps, 2k/d."""
+    if d % 2:
+        raise ValueError("d must be even")
+    return encode(positions, np.linspace(1, 1 / base, d // 2))
+
+
+@sincos_1d.misconception("turns instead of radians")
+def turns(positions, d, base=10000.0):
+    """You multiplied the angles by 2 pi. The frequencies are in radians for each step: the first hand turns by 1, not
+    by a whole turn."""
+    return chapter.sincos_1d(2 * np.pi * np.asarray(positions), d, base)
+
+
 @sincos_1d.misconception("2i / d with i already even")
 def doubled_exponent(positions, d, base=10000.0):
     """Your exponents go up in steps of 4/d. Somewhere the 2 was counted twice: `np.arange(0, d, 2)` is 2k already,
@@ -246,6 +270,15 @@ def one_axis(positions, d, base=10000.0):
     return chapter.sincos_1d(positions, d, base)
 
 
+@sincos_1d.misconception("a list not made into an array")
+def list_indexed(positions, d, base=10000.0):
+    """A list or a number has no axes to index. Turn the positions into an array first, with `np.asarray`."""
+    if d % 2:
+        raise ValueError("d must be even")
+    angles = positions[..., None] * base ** (-2 * pairs(d) / d)
+    return interleave(np.sin(angles), np.cos(angles))
+
+
 @sincos_1d.misconception("positions flattened")
 def flattened(positions, d, base=10000.0):
     """You returned one row for each position in one long list. Keep the shape of the positions and add one axis of
@@ -360,7 +393,7 @@ def no_minus(offset, d, base=10000.0):
 def swapped(offset, d, base=10000.0):
     """You swapped sine and cosine in the blocks. Without an offset nothing moves, so the diagonal must be cos 0 = 1."""
     omega = base ** (-2 * pairs(d) / d)
-    return blockwise(d, lambda k: np.array(turn(offset * omega[k]))[:, ::-1])
+    return blockwise(d, lambda k: turn(np.pi / 2 - offset * omega[k]))
 
 
 @offset_rotation.misconception("all sines, then all cosines")
@@ -387,6 +420,18 @@ def rotation_base_ignored(offset, d, base=10000.0):
 def rotation_halved_exponent(offset, d, base=10000.0):
     """Your exponents go up in steps of 1/d. Pair k has the frequency base ** (-2k/d)."""
     return blockwise(d, lambda k: turn(offset * base ** (-k / d)))
+
+
+@offset_rotation.misconception("2i / d with i already even")
+def rotation_doubled_exponent(offset, d, base=10000.0):
+    """Your exponents go up in steps of 4/d: the 2 was counted twice. If i runs over 0, 2, 4, … the exponent is -i/d."""
+    return blockwise(d, lambda k: turn(offset * base ** (-4 * k / d)))
+
+
+@offset_rotation.misconception("sign of the offset lost")
+def forward_only(offset, d, base=10000.0):
+    """Your matrix moves forward whatever the sign of the offset. Keep the sign: a negative offset moves back."""
+    return chapter.offset_rotation(abs(offset), d, base)
 
 
 @offset_rotation.misconception("a ladder that reaches 1 / base")
@@ -492,6 +537,26 @@ def each_pair_twice(offset, d, base=10000.0):
     return 2 * chapter.position_similarity(offset, d, base)
 
 
+@position_similarity.misconception("a frequency for each entry")
+def frequency_for_each_entry(offset, d, base=10000.0):
+    """You added d cosines, with a frequency for each entry. The two entries of a pair share one frequency and give one
+    cosine, so there are d/2 of them."""
+    return np.cos(np.asarray(offset, dtype=float)[..., None] * base ** (-np.arange(d) / d)).sum(axis=-1)
+
+
+@position_similarity.misconception("a vector with itself")
+def with_itself(offset, d, base=10000.0):
+    """You multiplied the vector of the offset with itself: that is its squared length, always d/2. Take two positions
+    that are so far apart, such as 0 and the offset."""
+    return (chapter.sincos_1d(offset, d, base) ** 2).sum(axis=-1)
+
+
+@position_similarity.misconception("2i / d with i already even")
+def similarity_doubled_exponent(offset, d, base=10000.0):
+    """Your exponents go up in steps of 4/d: the 2 was counted twice. If i runs over 0, 2, 4, … the exponent is -i/d."""
+    return np.cos(np.asarray(offset, dtype=float)[..., None] * base ** (-4 * pairs(d) / d)).sum(axis=-1)
+
+
 @position_similarity.misconception("all entries of the offset's vector")
 def all_entries(offset, d, base=10000.0):
     """You added the sines too. Position 0 is (0, 1, 0, 1, …), so its inner product with the offset's vector takes only
@@ -568,12 +633,6 @@ def angle_entry(index, offset, d, base=10000.0):
 
 
 @position_angle.visible
-def same_place():
-    "A position and itself, and its neighbour"
-    yield Case([0, 1], 6, why="a cosine that rounding has pushed past 1 makes arccos return NaN")
-
-
-@position_angle.visible
 def known_angles():
     "One pair, whose hand turns 1 radian for each step, and two pairs"
     yield Case(4.0, 2, why="a single pair turns 1 radian for each step, here past half a circle: 2 pi - 4 is left")
@@ -586,6 +645,12 @@ def several_angles():
     "Several offsets at once, in either direction"
     yield Case(np.array([0.0, 1.0, -1.0, 2.5]), 8, why="the sign does not matter")
     yield Case([[1, 2, 3], [10, 20, 30]], 6, why="the answer has the shape of the offsets")
+
+
+@position_angle.visible
+def same_place():
+    "A position and itself, and its neighbour"
+    yield Case(np.array([0.0, 1.0]), 6, why="a cosine that rounding has pushed past 1 makes arccos return NaN")
 
 
 @position_angle.visible
@@ -644,6 +709,32 @@ def not_clipped(offset, d, base=10000.0):
     """Rounding pushed your cosine past 1, and `np.arccos` answers that with NaN. Clip the cosine to [-1, 1] first."""
     here, there = chapter.sincos_1d(0.0, d, base), chapter.sincos_1d(offset, d, base)
     return np.arccos(there @ here / (np.linalg.norm(here) * np.linalg.norm(there, axis=-1)))
+
+
+@position_angle.misconception("clipped at 0")
+def clipped_at_zero(offset, d, base=10000.0):
+    """You clipped the cosine at 0, which turns every angle above 90 degrees into 90. A cosine goes down to -1."""
+    return np.arccos(np.clip(cosine(offset, d, base), 0, 1))
+
+
+@position_angle.misconception("the distance")
+def the_distance(offset, d, base=10000.0):
+    """You returned the distance of the two vectors. The angle is asked for."""
+    return np.sqrt(np.maximum(d - 2 * chapter.position_similarity(offset, d, base), 0))
+
+
+@position_angle.misconception("angle of the sum of the hands")
+def arctangent(offset, d, base=10000.0):
+    """You took the arctangent of two sums, of sines and of cosines. The angle between two vectors of d numbers comes
+    from their inner product: its cosine is the inner product over d/2."""
+    vector = chapter.sincos_1d(offset, d, base)
+    return np.arctan2(vector[..., 0::2].sum(axis=-1), vector[..., 1::2].sum(axis=-1))
+
+
+@position_angle.misconception("sign kept")
+def signed_angle(offset, d, base=10000.0):
+    """You gave a negative offset a negative angle. The angle between two vectors has no sign: it goes from 0 to pi."""
+    return np.sign(offset) * chapter.position_angle(offset, d, base)
 
 
 @position_angle.misconception("degrees")
@@ -708,6 +799,13 @@ def angle_base_ignored(offset, d, base=10000.0):
 def angle_halved_exponent(offset, d, base=10000.0):
     """Your exponents go up in steps of 1/d. Pair k has the frequency base ** (-2k/d)."""
     angles = np.asarray(offset, dtype=float)[..., None] * base ** (-pairs(d) / d)
+    return np.arccos(np.clip(np.cos(angles).mean(axis=-1), -1, 1))
+
+
+@position_angle.misconception("2i / d with i already even")
+def angle_doubled_exponent(offset, d, base=10000.0):
+    """Your exponents go up in steps of 4/d: the 2 was counted twice. If i runs over 0, 2, 4, … the exponent is -i/d."""
+    angles = np.asarray(offset, dtype=float)[..., None] * base ** (-4 * pairs(d) / d)
     return np.arccos(np.clip(np.cos(angles).mean(axis=-1), -1, 1))
 
 
