@@ -275,6 +275,7 @@ class Session:
             self._begin()
         except _Ended as ended:
             self.lost = str(ended)
+            self.statuses = dict.fromkeys(self.names, "crashed")
 
     def __enter__(self):
         return self
@@ -283,7 +284,7 @@ class Session:
         self.close()
 
     def status(self, name):
-        """Whether a name is "defined", a "stub" or "not found"."""
+        """Whether a name is "defined", a "stub" or "not found"; "crashed" where the session is lost."""
         return self.statuses[name]
 
     def call(self, name, args, kwargs):
@@ -322,7 +323,7 @@ class Session:
 
     def _begin(self):
         """Start a process and run the cells; again, without what ended it, where that ended the process."""
-        for attempt in range(6):
+        for attempt in range(len(self.cells) + 5):  # from the fifth on, each leaves out one cell more
             now = time.monotonic()
             if now >= self.end:
                 raise _Ended("timed out", f"the notebook has used up its {self.box.notebook_limit:g} s")
@@ -345,8 +346,10 @@ class Session:
                 # A cell is stopped by its own clock; ours is for code that swallows that.
                 patience = min(self.box.cell_limit, limit) + 1
                 for cell in range(len(self.cells)):
-                    if wire.receive(self.sock, time.monotonic() + patience) != cell:
-                        raise wire.WireError("it runs another cell")
+                    done = wire.receive(self.sock, time.monotonic() + patience)
+                    if type(done) is not int or done != cell:
+                        raise wire.WireError("it speaks of another cell")
+                cell = None
                 self._read_statuses(wire.receive(self.sock, time.monotonic() + patience))
                 return
             except TimeoutError:
@@ -355,8 +358,10 @@ class Session:
             except (wire.WireError, OSError, EOFError) as error:
                 reason = self._post_mortem(error)
             if cell is not None:
-                (self.skipped if cell in self.light else self.light).add(cell)
-                self.notes.append(f"cell {cell + 1}: {reason}; only its definitions are used")
+                again = cell in self.light
+                (self.skipped if again else self.light).add(cell)
+                remedy = "it is left out" if again else "only its definitions are used"
+                self.notes.append(f"cell {cell + 1}: {reason}; {remedy}")
         self.lost = reason
         raise _Ended("crashed", reason)
 
@@ -478,7 +483,7 @@ def _bubblewrap(course, info):
     hidden = [place / name for place, path in binds.items() for name in PACKAGES if (path / name).is_dir()]
     for folder in libraries:
         hidden += [found for name in PACKAGES for found in folder.glob(f"python3*/*-packages/{name}")]
-        hidden += [path for path in (HERE.parent, Path.cwd(), Path.home()) if folder in path.parents]
+        hidden += [path for path in (HERE.parent, Path.cwd(), Path(os.path.expanduser("~"))) if folder in path.parents]
     for path in dict.fromkeys(hidden):
         if path != places[0] / "autograder":
             command += ["--tmpfs", str(path), "--remount-ro", str(path)]

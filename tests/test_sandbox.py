@@ -169,6 +169,19 @@ def test_notebook_that_breaks_everything():
         assert "only its definitions" in session.errors[0]
 
 
+def test_notebook_that_breaks_even_by_its_definitions():
+    cells = [*["import os\nclass A:\n    os._exit(0)"] * 8, GOOD]
+    with Sandbox(("numpy",)) as box, box.session(cells, ["f"]) as session:
+        assert session.call("f", (21.0,), {}).value == 42
+        assert "left out" in session.errors[-1]
+
+
+def test_notebook_that_cannot_be_run():
+    with Sandbox(("numpy",), notebook_limit=0) as box, box.session([GOOD], ["f"]) as session:
+        assert "0 s" in session.lost and session.status("f") == "crashed"
+        assert session.call("f", (21.0,), {}).kind == "crashed"
+
+
 def test_missing_modules_are_left_out():
     with Sandbox(("numpy", "no_such_module")) as box:
         assert box.missing == ["no_such_module"]
