@@ -5,6 +5,7 @@ import numpy as np
 from autograder.calls import Odd
 
 KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats"}
+ONE = {"booleans": "a boolean", "integers": "an integer", "floats": "a float"}
 LOW_PRECISION = 1e-4  # for float32 and narrower, on outputs of order 1
 SHORT = 8  # a row with so many entries is shown whole
 
@@ -42,7 +43,7 @@ def difference(answer, expected, tolerance, label=None):
         return f"should be finite everywhere; yours has {answer[index]}{at}"
     empty = answer.size == 0 and answer.shape == expected.shape  # an empty list has no kind
     if KINDS[answer.dtype.kind] != KINDS[expected.dtype.kind] and not empty:
-        return f"should be of {KINDS[expected.dtype.kind]}; yours is of {KINDS[answer.dtype.kind]}, {_number(answer)}"
+        return f"should be {_kind(expected)}; yours is {_kind(answer)}, {_number(answer)}"
     if answer.shape != expected.shape:
         return _shapes(answer, expected)
     wrong = ~close(answer, expected, tolerance)
@@ -70,9 +71,14 @@ def same(answer, other, tolerance):
         return bool((close(answer, other, tolerance) | both_nan | (answer == other)).all())
 
 
+def _kind(array):
+    kind = KINDS[array.dtype.kind]
+    return f"of {kind}" if array.ndim else ONE[kind]
+
+
 def _form(expected):
     kind = KINDS[expected.dtype.kind]
-    return f"one of the {kind}" if expected.ndim == 0 else f"{kind} of shape {expected.shape}"
+    return f"{kind} of shape {expected.shape}" if expected.ndim else ONE[kind]
 
 
 def _shapes(answer, expected):

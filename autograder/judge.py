@@ -218,14 +218,18 @@ def _wrong(exercise, case, outcome):
 
 def _not_raised(case, outcome):
     if outcome.kind == "returned":
-        value = outcome.value
-        got = value.what if isinstance(value, Odd) else f"shape {value.shape}" if value.ndim else f"{value[()]}"
-        return f"should raise an error{_because(case)}; yours returned {got}"
+        return f"should raise an error{_because(case)}; yours returned {_returned(outcome.value)}"
     if outcome.unwritten or "Exception" not in outcome.bases:
         return f"should raise an ordinary exception such as ValueError{_because(case)}; yours raised {outcome.error}"
     if case.naming not in outcome.error:
         return f"should name {case.naming!r} in the error; yours raised {outcome.error}"
     return None
+
+
+def _returned(value):
+    if isinstance(value, Odd):
+        return value.what
+    return f"an array of shape {value.shape}" if value.ndim else f"{value[()]}"
 
 
 def _because(case):
