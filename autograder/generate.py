@@ -67,7 +67,8 @@ def source_notebook(chapter):
 
 def _exercise_cell(text, exercise):
     level = "●" * exercise.difficulty + "○" * (3 - exercise.difficulty)
-    head = f"Difficulty {level} · up to {exercise.minutes} minutes · {exercise.points:g} points"
+    points = f"{exercise.points:g} point" + ("" if exercise.points == 1 else "s")
+    head = f"Difficulty {level} · up to {exercise.minutes} minutes · {points}"
     hints = ""
     for number, hint in reversed(list(enumerate(text.hints, start=1))):  # each stands inside the one before it
         hints = f"<details><summary>Hint {number}</summary>\n\n{hint}\n\n{hints}</details>\n"
