@@ -40,7 +40,8 @@ def by_hand():
 def gain_and_shift():
     "A gain, a shift, and several prefix rows"
     X = np.array([[9.0, -9.0, 0.0], [8.0, 8.0, -8.0], [1.0, 2.0, 6.0], [3.0, 0.0, 6.0]])
-    yield Case(X, 2, np.array([1.0, -2.0, 0.5]), np.array([10.0, 20.0, 30.0]))
+    gain, shift = np.array([1.0, -2.0, 0.5]), np.array([10.0, 20.0, 30.0])
+    yield Case(X, 2, gain, shift, why="two rows are left out, and the shift comes in once")
 
 
 @mean_then_norm.visible
@@ -53,7 +54,8 @@ def no_prefix():
 def as_many_patches_as_numbers():
     "As many patches as numbers in a row"
     X = np.array([[7.0, 7.0, -7.0], [1.0, 2.0, 6.0], [3.0, 0.0, 9.0], [5.0, 1.0, 0.0]])
-    yield Case(X, 1, np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, -1.0]), why="a mean over the wrong axis fits too")
+    gain, shift = np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, -1.0])
+    yield Case(X, 1, gain, shift, why="with three patches of width 3 a wrong axis keeps the shape")
 
 
 @mean_then_norm.hidden(weight=2)
@@ -186,6 +188,13 @@ def unit_length(X, n_prefix, gain, shift, eps=1e-6):
     return centred / np.sqrt((centred**2).sum() + eps) * gain + shift
 
 
+@mean_then_norm.misconception("divided by all rows")
+def divided_by_all(X, n_prefix, gain, shift, eps=1e-6):
+    """You divided the sum of the patch rows by the number of all rows. Divide by the number of rows you added up.
+    (The LayerNorm takes the factor out again, but for eps.)"""
+    return layer_norm(X[n_prefix:].sum(axis=0) / len(X), gain, shift, eps)
+
+
 @mean_then_norm.misconception("summed")
 def summed(X, n_prefix, gain, shift, eps=1e-6):
     """You summed the rows. LayerNorm takes nearly all of the difference away again, but not eps: divide by the
@@ -225,7 +234,8 @@ def by_hand_too():
 def gain_and_shift_too():
     "A gain, a shift, and several prefix rows"
     X = np.array([[9.0, -9.0, 0.0], [8.0, 8.0, -8.0], [1.0, 2.0, 6.0], [3.0, 0.0, 6.0]])
-    yield Case(X, 2, np.array([1.0, -2.0, 0.5]), np.array([10.0, 20.0, 30.0]))
+    gain, shift = np.array([1.0, -2.0, 0.5]), np.array([10.0, 20.0, 30.0])
+    yield Case(X, 2, gain, shift, why="two rows are left out, and the shift comes in once")
 
 
 @norm_then_mean.visible
@@ -238,7 +248,8 @@ def no_prefix_too():
 def as_many_patches_as_numbers_too():
     "As many patches as numbers in a row"
     X = np.array([[7.0, 7.0, -7.0], [1.0, 2.0, 6.0], [3.0, 0.0, 9.0], [5.0, 1.0, 0.0]])
-    yield Case(X, 1, np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, -1.0]), why="statistics of columns fit too")
+    gain, shift = np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, -1.0])
+    yield Case(X, 1, gain, shift, why="with three patches of width 3 a wrong axis keeps the shape")
 
 
 @norm_then_mean.hidden(weight=2)
@@ -425,9 +436,18 @@ def rows(seed, T, d):
 
 
 @map_head.visible
+def one_patch():
+    "A single patch: every head must look at it"
+    params = fixed(7, 4, 3, 2)
+    no_mlp = params | {"W_2": np.zeros((3, 4)), "b_2": np.zeros(4)}
+    yield Case(rows(6, 2, 4), 1, no_mlp, why="for one patch and an MLP of 0 the answer is (x W_v + b_v) W_o + b_o")
+    yield Case(rows(6, 2, 4), 1, params, why="one patch shows the LayerNorm and the MLP alone")
+
+
+@map_head.visible
 def two_heads():
     "Two heads and a class token"
-    yield Case(rows(0, 5, 4), 1, fixed(1, 4, 6, 2))
+    yield Case(rows(0, 5, 4), 1, fixed(1, 4, 6, 2), why="several patches show the scores, the softmax and the heads")
 
 
 @map_head.visible
@@ -435,12 +455,6 @@ def prefix_rows():
     "No prefix rows, and several"
     yield Case(rows(2, 5, 4), 0, fixed(3, 4, 6, 2), why="there is no prefix row")
     yield Case(rows(4, 8, 6), 5, fixed(5, 6, 4, 3), why="a class token and four registers are not asked")
-
-
-@map_head.visible
-def one_patch():
-    "A single patch: every head must look at it"
-    yield Case(rows(6, 2, 4), 1, fixed(7, 4, 3, 2), why="the softmax of one score is 1, so the query does not count")
 
 
 @map_head.visible
@@ -594,6 +608,19 @@ def interleaved(X, n_prefix, params):
     )
 
 
+@map_head.misconception("heads cut along the patches")
+def cut_along_patches(X, n_prefix, params):
+    """You reshaped keys and values straight to (n_heads, N_p, d_h). That gives a head some of the patches. Each head
+    takes a part of every row: reshape to (N_p, n_heads, d_h), then move the axis of the heads."""
+    h = params["n_heads"]
+    return head(
+        X,
+        n_prefix,
+        params,
+        split=lambda v: v.reshape(h, -1) if v.ndim == 1 else v.reshape(h, len(v), -1).swapaxes(0, 1),
+    )
+
+
 @map_head.misconception("heads joined across")
 def joined_across(X, n_prefix, params):
     """You joined the heads' results number by number. They stand side by side: all of head 0, then all of head 1."""
@@ -619,6 +646,13 @@ def raw_values(X, n_prefix, params):
     """You averaged the patch rows themselves. Values are the rows after W_v and b_v."""
     d = X.shape[1]
     return chapter.map_head(X, n_prefix, params | {"W_v": np.eye(d), "b_v": np.zeros(d)})
+
+
+@map_head.misconception("keys and values exchanged")
+def keys_as_values(X, n_prefix, params):
+    """You exchanged keys and values. The keys, from W_k, meet the query; the values, from W_v, are averaged."""
+    exchanged = {"W_k": "W_v", "b_k": "b_v", "W_v": "W_k", "b_v": "b_k"}
+    return chapter.map_head(X, n_prefix, params | {name: params[other] for name, other in exchanged.items()})
 
 
 @map_head.misconception("biases left out")
@@ -672,6 +706,35 @@ def no_norm(X, n_prefix, params):
     zeros = {name: np.zeros_like(params[name]) for name in ("W_2", "b_2")}
     z = chapter.map_head(X, n_prefix, params | zeros)
     return z + exact_gelu(z @ params["W_1"] + params["b_1"]) @ params["W_2"] + params["b_2"]
+
+
+@map_head.misconception("gain and shift left out")
+def no_gain(X, n_prefix, params):
+    """Your LayerNorm has no gain and no shift: multiply by `ln_gain` and add `ln_shift`."""
+    d = X.shape[1]
+    return chapter.map_head(X, n_prefix, params | {"ln_gain": np.ones(d), "ln_shift": np.zeros(d)})
+
+
+@map_head.misconception("LayerNorm at the end")
+def norm_last(X, n_prefix, params):
+    """You normalized the sum, as the first Transformers did. Here the LayerNorm stands before the MLP and nothing
+    after it: u + MLP(LN(u))."""
+    zeros = {name: np.zeros_like(params[name]) for name in ("W_2", "b_2")}
+    u = chapter.map_head(X, n_prefix, params | zeros)
+    y = u + exact_gelu(u @ params["W_1"] + params["b_1"]) @ params["W_2"] + params["b_2"]
+    return layer_norm(y, params["ln_gain"], params["ln_shift"])
+
+
+@map_head.misconception("GELU left out")
+def no_gelu(X, n_prefix, params):
+    """You left out the GELU between W_1 and W_2. Without it the two are one linear layer."""
+    return head(X, n_prefix, params, gelu=lambda x: x)
+
+
+@map_head.misconception("sigmoid GELU")
+def sigmoid_gelu(X, n_prefix, params):
+    """You used x · sigmoid(1.702 x), an approximation of GELU. Here it is the exact one, with erf."""
+    return head(X, n_prefix, params, gelu=lambda x: x / (1 + np.exp(-1.702 * x)))
 
 
 @map_head.misconception("tanh GELU")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from autograder.compare import SHORT
 from autograder.exercise import Case, Exercise, Raises
 from solutions import resolution as chapter
 
@@ -96,7 +97,10 @@ bilinear_resize_matrix = Exercise(
 
 @bilinear_resize_matrix.where
 def weight_of(index, p, p_new):
-    return f"the weight of old pixel {divmod(index[1], p)} for new pixel {divmod(index[0], p_new)}"
+    new = f"new pixel {divmod(index[0], p_new)}"
+    if p * p <= SHORT:  # the message shows the whole row
+        return f"the weights for {new}"
+    return f"the weight of old pixel {divmod(index[1], p)} for {new}"
 
 
 @bilinear_resize_matrix.visible
@@ -535,7 +539,8 @@ def shrunk_by_hand():
 @pi_resize.visible
 def several_filters():
     "Three filters as columns"
-    yield Case(np.array([[1.0, 0.0, 2.0], [3.0, -1.0, 0.0], [0.0, 5.0, 1.0], [2.0, 2.0, -3.0]]), both(right_axis(2, 3)))
+    filters = np.array([[1.0, 0.0, 2.0], [3.0, -1.0, 0.0], [0.0, 5.0, 1.0], [2.0, 2.0, -3.0]])
+    yield Case(filters, both(right_axis(2, 3)), why="each column is a filter, and each filter is resized by itself")
 
 
 @pi_resize.visible
@@ -609,6 +614,18 @@ def filter_wrong_side(w, B):
     """You used the pseudoinverse of B. That one undoes the resize of a patch. The filter stands on the other side of
     the inner product, so it is B transposed that must be undone: pinv(B.T)."""
     return np.linalg.pinv(B) @ w
+
+
+@pi_resize.misconception("multiplied from the other side")
+def filter_from_the_left(w, B):
+    """w @ pinv(B) is right for a single filter. Filters that stand in columns need pinv(B.T) @ w."""
+    return w @ np.linalg.pinv(B)
+
+
+@pi_resize.misconception("inverse of B transposed")
+def filter_inverse(w, B):
+    """B transposed has no inverse unless the patch keeps its size, because it is not square: use the pseudoinverse."""
+    return np.linalg.inv(B.T) @ w
 
 
 @pi_resize.misconception("inverse of B transposed times B")

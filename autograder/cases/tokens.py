@@ -112,6 +112,20 @@ def unknown_none(text, vocabulary):
     return [vocabulary.get(word) for word in text.split()]
 
 
+@token_ids.misconception("a missing word gets -1")
+def unknown_minus_one(text, vocabulary):
+    """You gave a missing word the id -1. NumPy would read the last row of the table for it: raise an error that names
+    the word."""
+    return [vocabulary.get(word, -1) for word in text.split()]
+
+
+@token_ids.misconception("a missing word gets a new id")
+def unknown_new(text, vocabulary):
+    """You gave a missing word a new id, for which the model has no row. The vocabulary is fixed before training: raise
+    an error that names the word."""
+    return [vocabulary.get(word, len(vocabulary)) for word in text.split()]
+
+
 @token_ids.misconception("the missing word is not named")
 def unnamed(text, vocabulary):
     """You raise an error for a missing word, and do not say which one. Put the word into the message."""
@@ -527,15 +541,15 @@ attention_score_bytes = Exercise(
 @attention_score_bytes.visible
 def one_head():
     "One head, scores of two bytes"
-    yield Case(10)
+    yield Case(10, why="10 tokens make 10 times 10 scores of two bytes")
     yield Case(197, why="ViT-B/16 reads 197 tokens")
 
 
 @attention_score_bytes.visible
 def several_heads():
     "Several heads, and wider scores"
-    yield Case(10, 12)
-    yield Case(10, 3, 4)
+    yield Case(10, 12, why="each of the 12 heads has 100 scores of its own")
+    yield Case(10, 3, 4, why="the third argument is the bytes of one score")
     yield Case(7, n_heads=2, bytes_per_score=8)
 
 
