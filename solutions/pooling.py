@@ -228,7 +228,8 @@ def map_head(X, n_prefix, params):
     for name, shape in shapes.items():
         found = p[name].shape
         if found != shape:
-            raise ValueError(f"params[{name!r}] must have shape {shape}, not {found}")
+            what = f"params[{name!r}]"
+            raise ValueError(f"{what} must have shape {shape}, not {found}")
     h = params["n_heads"]
     if not isinstance(h, (int, np.integer)) or h < 1 or d % h:
         raise ValueError(f"params['n_heads'] must divide d = {d}, not {h!r}")
