@@ -64,8 +64,12 @@ def require_alt_text(app, doctree):
 
 
 def box_tables(app, doctree):
-    """Give each table a box to scroll in on a phone."""
+    """Give each table a box to scroll in on a phone; a header that names nothing is no header."""
     for table in list(doctree.findall(nodes.table)):
+        for head in table.findall(nodes.thead):
+            for entry in list(head.findall(nodes.entry)):
+                if not entry.astext().strip():
+                    entry.replace_self(tag("td"))
         table.replace_self(tag("div", table.deepcopy(), classes=["table-box"]))
 
 
