@@ -25,12 +25,13 @@ import numpy as np
 # Hint: Walk through a grid of 2 rows and 3 columns in raster order. Write down the row of each of the six
 # patches, then the column of each. One list repeats every entry, the other repeats the whole list.
 #
-# Hint: `np.repeat` repeats each entry before it goes on; `np.tile` starts the list afresh. Both work along axis 0.
+# Hint: `np.repeat(table, n, axis=0)` writes each row $n$ times before it goes on; `np.tile(table, (n, 1))` writes the
+# whole table $n$ times.
 
 
 # %%
 def factorized_table(row_table, col_table):
-    """Build the position table of a grid from one for its rows and one for its columns.
+    """Build the position table of a grid from a table for each axis.
 
     Parameters
     ----------
@@ -42,8 +43,8 @@ def factorized_table(row_table, col_table):
     Returns
     -------
     array, shape (H_p * W_p, d)
-        One position for each patch in raster order: the column's vector, then the
-        row's, in the dtype of the tables.
+        One position for each patch in raster order: the column's vector, then
+        the row's, in the dtype of the tables.
 
     Raises
     ------
@@ -53,18 +54,19 @@ def factorized_table(row_table, col_table):
 
     Notes
     -----
-    The "2-D" learned positions of Dosovitskiy et al. (2021), appendix D.4. There are
-    (H_p + W_p) d / 2 numbers to learn, where one table for all patches has H_p W_p d.
+    The "2-D" learned positions of Dosovitskiy et al. (2021), appendix D.4.
+    There are (H_p + W_p) d / 2 numbers to learn, where one table for all
+    patches has H_p W_p d.
     """
     ### BEGIN SOLUTION
     for name, table in (("row_table", row_table), ("col_table", col_table)):
         if table.ndim != 2 or 0 in table.shape:
-            raise ValueError(f"{name} must have shape (n, d / 2), not {table.shape}")
+            raise ValueError(f"{name} must be (n, d / 2), not {table.shape}")
     widths = row_table.shape[1], col_table.shape[1]
     if widths[0] != widths[1]:
-        raise ValueError(f"row_table and col_table must have one width, not {widths}")
+        raise ValueError(f"both tables must have one width, not {widths}")
     H_p, W_p = len(row_table), len(col_table)
-    columns = np.tile(col_table, (H_p, 1))  # in every row of the grid all columns
+    columns = np.tile(col_table, (H_p, 1))  # for each row all columns
     rows = np.repeat(row_table, W_p, axis=0)  # the same row for W_p patches
     return np.concatenate([columns, rows], axis=1)  # (H_p * W_p, d)
     ### END SOLUTION
@@ -109,8 +111,8 @@ def sincos_2d(H_p, W_p, d, base=10000.0):
     Returns
     -------
     array of float64, shape (H_p * W_p, d)
-        One position for each patch in raster order: sin c, cos c, sin r, cos r, in
-        blocks of d / 4.
+        One position for each patch in raster order: sin c, cos c, sin r, cos r,
+        in blocks of d / 4.
 
     Raises
     ------
@@ -131,7 +133,7 @@ def sincos_2d(H_p, W_p, d, base=10000.0):
         raise ValueError(f"base must be a positive number, not {base!r}")
     omega = float(base) ** (-np.arange(d // 4) / (d // 4))
     r, c = np.divmod(np.arange(H_p * W_p), W_p)  # raster order
-    column, row = np.outer(c, omega), np.outer(r, omega)  # (H_p * W_p, d / 4) each
+    column, row = np.outer(c, omega), np.outer(r, omega)  # (N_p, d / 4) each
     blocks = [np.sin(column), np.cos(column), np.sin(row), np.cos(row)]
     return np.concatenate(blocks, axis=1)  # (H_p * W_p, d)
     ### END SOLUTION
@@ -176,7 +178,7 @@ def rope_2d_axial(x, rows, cols, n_prefix=0, base=100.0):
     x : array, shape (..., T, d_h)
         Queries or keys, prefix tokens first. It is not changed.
     rows, cols : sequence of numbers, length T - n_prefix
-        Row and column of each patch, in patches; they need not be whole numbers.
+        Row and column of each patch, in patches; need not be whole numbers.
     n_prefix : int, optional
         So many tokens at the start have no place and are not turned.
     base : float, optional
@@ -203,16 +205,18 @@ def rope_2d_axial(x, rows, cols, n_prefix=0, base=100.0):
         raise ValueError(f"x must have shape (..., T, 4 n), not {x.shape}")
     T, d_h = x.shape[-2:]
     if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix <= T:
-        raise ValueError(f"n_prefix must be from 0 to T = {T}, not {n_prefix!r}")
-    rows, cols = (np.asarray(place, dtype=np.float64) for place in (rows, cols))
+        raise ValueError(f"n_prefix must be from 0 to {T}, not {n_prefix!r}")
+    n = T - n_prefix
+    rows, cols = (np.asarray(place, dtype=float) for place in (rows, cols))
     for name, place in (("rows", rows), ("cols", cols)):
-        if place.shape != (T - n_prefix,):
-            raise ValueError(f"{name} must have {T - n_prefix} entries, not shape {place.shape}")
+        if place.shape != (n,):
+            raise ValueError(f"{name} must have {n} entries, not {place.shape}")
     if not 0 < base < np.inf:
         raise ValueError(f"base must be a positive number, not {base!r}")
     theta = float(base) ** (-2 * np.arange(d_h // 4) / (d_h // 2))
-    angle = np.concatenate([np.outer(cols, theta), np.outer(rows, theta)], axis=1)
-    cos, sin = np.cos(angle), np.sin(angle)  # (T - n_prefix, d_h / 2), one for each pair
+    by_column, by_row = np.outer(cols, theta), np.outer(rows, theta)
+    angle = np.concatenate([by_column, by_row], axis=1)  # one for each pair
+    cos, sin = np.cos(angle), np.sin(angle)  # (n, d_h / 2)
     out = x.astype(x.dtype if x.dtype.kind == "f" else np.float64)  # a copy
     a, b = x[..., n_prefix:, 0::2], x[..., n_prefix:, 1::2]
     out[..., n_prefix:, 0::2] = a * cos - b * sin
@@ -231,7 +235,7 @@ def rope_2d_axial(x, rows, cols, n_prefix=0, base=100.0):
 # ## Attend with turned queries and keys
 #
 # Write `rope_2d_attention`: attention in which every score between two patches depends on their content and
-# on how many rows and columns lie between them. Turn the queries and the keys with `rope_2d_axial`, leave the
+# on how many rows and columns lie between them. Turn the queries and the keys with your `rope_2d_axial`, leave the
 # values alone, divide the scores by $\sqrt{d_h}$, take the softmax over the keys and mix the values. Scores may
 # be in the thousands, and the answer must stay finite. Any number of axes, such as batch and heads, may come
 # before the last two.
@@ -263,7 +267,8 @@ def rope_2d_attention(Q, K, V, rows, cols, n_prefix=0, base=100.0):
     Returns
     -------
     array, shape (..., T, d_h)
-        For each query a mean of the values, weighted by the softmax of its scores.
+        For each query a mean of the values, weighted by the softmax of its
+        scores.
 
     Raises
     ------
@@ -272,15 +277,15 @@ def rope_2d_attention(Q, K, V, rows, cols, n_prefix=0, base=100.0):
 
     Notes
     -----
-    Equation 1 of Vaswani et al. (2017), with queries and keys turned as Heo et al.
-    (2024) do.
+    Equation 1 of Vaswani et al. (2017), with queries and keys turned as Heo et
+    al. (2024) do.
     """
     ### BEGIN SOLUTION
     shapes = Q.shape, K.shape, V.shape
     if len(set(shapes)) > 1 or Q.ndim < 2 or Q.shape[-2] == 0:
-        raise ValueError(f"Q, K and V must have one shape (..., T, d_h), not {shapes}")
+        raise ValueError(f"Q, K, V must have one shape (..., T, d_h): {shapes}")
     Q, K = (rope_2d_axial(x, rows, cols, n_prefix, base) for x in (Q, K))
-    scores = Q @ K.swapaxes(-1, -2) / Q.shape[-1] ** 0.5  # (..., T, T): query, key
+    scores = Q @ K.swapaxes(-1, -2) / Q.shape[-1] ** 0.5  # (..., T, T)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True) @ V
     ### END SOLUTION
@@ -329,30 +334,33 @@ def rope_2d_mixed(x, rows, cols, theta_x, theta_y, n_prefix=0):
     Raises
     ------
     ValueError
-        If d_h is odd, if `rows` and `cols` do not have T - n_prefix entries, or if
-        `theta_x` and `theta_y` do not have d_h / 2.
+        If d_h is odd, if `rows` and `cols` do not have T - n_prefix entries, or
+        if `theta_x` and `theta_y` do not have d_h / 2.
 
     Notes
     -----
-    The mixed form of Heo et al. (2024). It is `rope_2d_axial` when theta_y is zero in
-    the first half, theta_x is zero in the second, and the rest are its frequencies.
+    The mixed form of Heo et al. (2024). It is `rope_2d_axial` when theta_y is
+    zero in the first half, theta_x is zero in the second, and the rest are its
+    frequencies.
     """
     ### BEGIN SOLUTION
     if x.ndim < 2 or x.shape[-1] == 0 or x.shape[-1] % 2:
         raise ValueError(f"x must have shape (..., T, 2 n), not {x.shape}")
     T, d_h = x.shape[-2:]
     if not isinstance(n_prefix, (int, np.integer)) or not 0 <= n_prefix <= T:
-        raise ValueError(f"n_prefix must be from 0 to T = {T}, not {n_prefix!r}")
-    rows, cols = (np.asarray(place, dtype=np.float64) for place in (rows, cols))
+        raise ValueError(f"n_prefix must be from 0 to {T}, not {n_prefix!r}")
+    n = T - n_prefix
+    rows, cols = (np.asarray(place, dtype=float) for place in (rows, cols))
     for name, place in (("rows", rows), ("cols", cols)):
-        if place.shape != (T - n_prefix,):
-            raise ValueError(f"{name} must have {T - n_prefix} entries, not shape {place.shape}")
-    theta_x, theta_y = (np.asarray(theta, dtype=np.float64) for theta in (theta_x, theta_y))
-    for name, theta in (("theta_x", theta_x), ("theta_y", theta_y)):
-        if theta.shape != (d_h // 2,):
-            raise ValueError(f"{name} must have {d_h // 2} entries, not shape {theta.shape}")
+        if place.shape != (n,):
+            raise ValueError(f"{name} must have {n} entries, not {place.shape}")
+    pairs = d_h // 2
+    theta_x, theta_y = (np.asarray(t, dtype=float) for t in (theta_x, theta_y))
+    for name, t in (("theta_x", theta_x), ("theta_y", theta_y)):
+        if t.shape != (pairs,):
+            raise ValueError(f"{name} must have {pairs} entries, not {t.shape}")
     angle = np.outer(cols, theta_x) + np.outer(rows, theta_y)
-    cos, sin = np.cos(angle), np.sin(angle)  # (T - n_prefix, d_h / 2), one for each pair
+    cos, sin = np.cos(angle), np.sin(angle)  # (n, d_h / 2)
     out = x.astype(x.dtype if x.dtype.kind == "f" else np.float64)  # a copy
     a, b = x[..., n_prefix:, 0::2], x[..., n_prefix:, 1::2]
     out[..., n_prefix:, 0::2] = a * cos - b * sin
@@ -393,7 +401,7 @@ def dinov3_coordinates(H_p, W_p):
     Returns
     -------
     array of float64, shape (H_p * W_p, 2)
-        (row, column) coordinates of each patch in raster order, between -1 and 1.
+        (row, column) coordinates of each patch in raster order, from -1 to 1.
 
     Raises
     ------
@@ -402,8 +410,8 @@ def dinov3_coordinates(H_p, W_p):
 
     Notes
     -----
-    Place i of n is at 2 (i + 1/2) / n - 1, each axis scaled by its own size (the
-    released code of Siméoni et al. 2025).
+    Place i of n is at 2 (i + 1/2) / n - 1, each axis scaled by its own size
+    (the released code of Siméoni et al. 2025).
     """
     ### BEGIN SOLUTION
     for name, size in (("H_p", H_p), ("W_p", W_p)):
@@ -411,7 +419,7 @@ def dinov3_coordinates(H_p, W_p):
             raise ValueError(f"{name} must be a positive integer, not {size!r}")
     row, column = (2 * (np.arange(n) + 0.5) / n - 1 for n in (H_p, W_p))
     grid = np.meshgrid(row, column, indexing="ij")
-    return np.stack(grid, axis=-1).reshape(H_p * W_p, 2)  # (H_p, W_p, 2) -> (N_p, 2)
+    return np.stack(grid, axis=-1).reshape(H_p * W_p, 2)  # (N_p, 2)
     ### END SOLUTION
 
 
@@ -445,8 +453,8 @@ def packed_attention_mask(lengths):
     Returns
     -------
     array of bool, shape (T, T)
-        With T the sum of the lengths: True where query (row) and key (column) belong to
-        one image.
+        With T the sum of the lengths: True where query (row) and key (column)
+        belong to one image.
 
     Raises
     ------
@@ -461,7 +469,7 @@ def packed_attention_mask(lengths):
     counts = np.asarray(lengths)
     whole = counts.size == 0 or counts.dtype.kind in "iu"
     if counts.ndim != 1 or not whole or (counts < 1).any():
-        raise ValueError(f"lengths must be a list of positive integers, not {lengths!r}")
+        raise ValueError(f"lengths must be positive integers, not {lengths!r}")
     image = np.repeat(np.arange(counts.size), counts.astype(np.int64))  # (T,)
     return image[:, None] == image
     ### END SOLUTION

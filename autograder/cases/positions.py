@@ -115,6 +115,13 @@ def both_repeated(row_table, col_table):
     return np.concatenate([np.repeat(col_table, H_p, axis=0), np.repeat(row_table, W_p, axis=0)], axis=1)
 
 
+@factorized_table.misconception("tiled along the last axis")
+def tiled_along_last(row_table, col_table):
+    """`np.tile(table, n)` repeats along the last axis and makes the vectors wider. To get the whole table n times,
+    one under the other, write `np.tile(table, (n, 1))`."""
+    return np.concatenate([np.tile(col_table, len(row_table)), np.repeat(row_table, len(col_table), axis=0)], axis=1)
+
+
 @factorized_table.misconception("tables stacked")
 def tables_stacked(row_table, col_table):
     """You put one table under the other: one vector for each row and each column. The model needs one for each patch,
@@ -222,6 +229,13 @@ def sincos_interleaved(H_p, W_p, d, base=10000.0):
     return table.reshape(len(table), 2, 2, -1).swapaxes(2, 3).reshape(table.shape)
 
 
+@sincos_2d.misconception("row first, interleaved")
+def row_first_interleaved(H_p, W_p, d, base=10000.0):
+    """You encoded the row first, and wrote sine and cosine in turn, as `sincos_1d` does. Here the column comes first,
+    and sines and cosines stand in blocks: sin c, cos c, sin r, cos r."""
+    return np.roll(sincos_interleaved(H_p, W_p, d, base), d // 2, axis=1)
+
+
 @sincos_2d.misconception("both sines first")
 def both_sines_first(H_p, W_p, d, base=10000.0):
     """You put the sines of both axes before the cosines of both. Each axis has its own half: sin c, cos c, then
@@ -249,15 +263,15 @@ def ladder_to_the_end(H_p, W_p, d, base=10000.0):
 
 @sincos_2d.misconception("ladder over half of the width")
 def ladder_over_half(H_p, W_p, d, base=10000.0):
-    """Your frequencies fall too slowly: you divided i by d/2. An axis has d/4 of them, so frequency i is
-    base ** (-i / (d/4))."""
+    """Your frequencies fall too slowly: your exponent is -i / (d/2), which is the -2i/d of the 1-D formula. An axis
+    has d/4 frequencies, so frequency i is base ** (-i / (d/4))."""
     _need_four(d)
     return np.concatenate(_quarters(H_p, W_p, base ** (-np.arange(d // 4) / (d // 2))), axis=1)
 
 
 @sincos_2d.misconception("ladder over the whole width")
 def ladder_over_all(H_p, W_p, d, base=10000.0):
-    """Your frequencies fall too slowly: you divided i by d. An axis has d/4 frequencies, so frequency i is
+    """Your frequencies fall too slowly: your exponent is -i / d. An axis has d/4 frequencies, so frequency i is
     base ** (-i / (d/4))."""
     _need_four(d)
     return np.concatenate(_quarters(H_p, W_p, base ** (-np.arange(d // 4) / d)), axis=1)
@@ -269,6 +283,28 @@ def exponent_doubled(H_p, W_p, d, base=10000.0):
     -i / (d/4)."""
     _need_four(d)
     return np.concatenate(_quarters(H_p, W_p, base ** (-2 * np.arange(d // 4) / (d // 4))), axis=1)
+
+
+@sincos_2d.misconception("sign of the exponent")
+def exponent_positive(H_p, W_p, d, base=10000.0):
+    """Your frequencies rise from 1. They should fall: the exponent is -i / (d/4), with a minus."""
+    _need_four(d)
+    return np.concatenate(_quarters(H_p, W_p, base ** (np.arange(d // 4) / (d // 4))), axis=1)
+
+
+@sincos_2d.misconception("exponent rounded down")
+def exponent_rounded(H_p, W_p, d, base=10000.0):
+    """Your frequencies are 1 and then 1/base throughout, because `//` rounded the exponents down. Divide with `/`."""
+    _need_four(d)
+    return np.concatenate(_quarters(H_p, W_p, base ** (-np.arange(d // 4) // (d / 4))), axis=1)
+
+
+@sincos_2d.misconception("frequencies counted from 1")
+def frequencies_from_one(H_p, W_p, d, base=10000.0):
+    """You counted the frequencies from 1. They count from 0, so the fastest is base ** 0 = 1 and the slowest is a step
+    above 1 / base."""
+    _need_four(d)
+    return np.concatenate(_quarters(H_p, W_p, base ** (-np.arange(1, d // 4 + 1) / (d // 4))), axis=1)
 
 
 @sincos_2d.misconception("counted from 1")
@@ -544,8 +580,8 @@ def axial_one_by_one(x, rows, cols, n_prefix=0, base=100.0):
 
 @rope_2d_axial.misconception("ladder over the whole width")
 def axial_ladder_over_all(x, rows, cols, n_prefix=0, base=100.0):
-    """Your frequencies fall too slowly: you divided by d_h. Each axis has a half of the channels, so pair i turns by
-    base ** (-2i / (d_h/2)) for each patch."""
+    """Your frequencies fall too slowly: your exponent is -2i / d_h. Each axis has half of the channels, so pair i turns
+    by base ** (-2i / (d_h/2)) for each patch."""
     _check_axial(x, rows, cols, n_prefix)
     theta = base ** (-2 * np.arange(x.shape[-1] // 4) / x.shape[-1])
     return _turn(x, np.concatenate([np.outer(cols, theta), np.outer(rows, theta)], axis=1), n_prefix)
@@ -569,6 +605,37 @@ def axial_ladder_shared(x, rows, cols, n_prefix=0, base=100.0):
     _check_axial(x, rows, cols, n_prefix)
     theta = base ** (-2 * np.arange(x.shape[-1] // 2) / x.shape[-1])
     return _turn(x, np.concatenate([np.outer(cols, theta[::2]), np.outer(rows, theta[1::2])], axis=1), n_prefix)
+
+
+@rope_2d_axial.misconception("exponent doubled")
+def axial_exponent_doubled(x, rows, cols, n_prefix=0, base=100.0):
+    """Your frequencies fall too fast: your exponent is -2i / (d_h/4). The 2 is in it already, so pair i turns by
+    base ** (-2i / (d_h/2)) for each patch."""
+    return chapter.rope_2d_axial(x, rows, cols, n_prefix, base**2)
+
+
+@rope_2d_axial.misconception("sign of the exponent")
+def axial_exponent_positive(x, rows, cols, n_prefix=0, base=100.0):
+    """Your frequencies rise from pair to pair. They should fall: the exponent is -2i / (d_h/2), with a minus."""
+    return chapter.rope_2d_axial(x, rows, cols, n_prefix, 1 / base)
+
+
+@rope_2d_axial.misconception("axes in turn")
+def axial_axes_in_turn(x, rows, cols, n_prefix=0, base=100.0):
+    """You gave pairs to the column and to the row in turn. Here the first half of the pairs belongs to the column, the
+    second half to the row."""
+    _check_axial(x, rows, cols, n_prefix)
+    angle = _axial_angle(x.shape[-1], rows, cols, base)
+    return _turn(x, angle.reshape(len(rows), 2, -1).swapaxes(1, 2).reshape(angle.shape), n_prefix)
+
+
+@rope_2d_axial.misconception("pairs taken apart")
+def axial_taken_apart(x, rows, cols, n_prefix=0, base=100.0):
+    """You turned the right pairs and then put all first numbers before all second ones. Write each number back into
+    the channel from which it came: first numbers into 0::2, second ones into 1::2."""
+    turned = chapter.rope_2d_axial(x, rows, cols, n_prefix, base)
+    apart = np.concatenate([turned[..., 0::2], turned[..., 1::2]], axis=-1)
+    return np.concatenate([turned[..., :n_prefix, :], apart[..., n_prefix:, :]], axis=-2)
 
 
 @rope_2d_axial.misconception("base fixed at 100")
@@ -814,6 +881,47 @@ def overflowing(Q, K, V, rows, cols, n_prefix=0, base=100.0):
     Q, K = (chapter.rope_2d_axial(x, rows, cols, n_prefix, base) for x in (Q, K))
     with np.errstate(all="ignore"):
         return _attend(Q, K, V, _root(Q), stable=False)
+
+
+@rope_2d_attention.misconception("largest of all scores subtracted")
+def one_maximum(Q, K, V, rows, cols, n_prefix=0, base=100.0):
+    """You subtracted the largest of all scores. In a row whose own largest is far below it every exponential is 0, and
+    0 divided by 0 is nan. Subtract the largest of each row: max(axis=-1, keepdims=True)."""
+    Q, K = (chapter.rope_2d_axial(x, rows, cols, n_prefix, base) for x in (Q, K))
+    scores = Q @ K.swapaxes(-1, -2) * _root(Q)
+    weights = np.exp(scores - scores.max())
+    with np.errstate(invalid="ignore"):
+        return weights / weights.sum(axis=-1, keepdims=True) @ V
+
+
+@rope_2d_attention.misconception("softmax over all scores")
+def softmax_over_all(Q, K, V, rows, cols, n_prefix=0, base=100.0):
+    """You divided by the sum of all exponentials. The weights of each query must add up to 1: sum over the keys, with
+    axis=-1 and keepdims=True."""
+    Q, K = (chapter.rope_2d_axial(x, rows, cols, n_prefix, base) for x in (Q, K))
+    return _attend(Q, K, V, _root(Q), axis=None)
+
+
+@rope_2d_attention.misconception("weights returned")
+def weights_returned(Q, K, V, rows, cols, n_prefix=0, base=100.0):
+    """You returned the weights. Mix the values with them: weights @ V."""
+    Q, K = (chapter.rope_2d_axial(x, rows, cols, n_prefix, base) for x in (Q, K))
+    return _attend(Q, K, np.eye(Q.shape[-2], dtype=Q.dtype), _root(Q))
+
+
+@rope_2d_attention.misconception("queries and keys exchanged")
+def queries_for_keys(Q, K, V, rows, cols, n_prefix=0, base=100.0):
+    """You exchanged queries and keys. Row i of the scores is what token i asks: Q times the transpose of K."""
+    return chapter.rope_2d_attention(K, Q, V, rows, cols, n_prefix, base)
+
+
+@rope_2d_attention.misconception("keys turned backwards")
+def keys_backwards(Q, K, V, rows, cols, n_prefix=0, base=100.0):
+    """You turned the keys the other way. Turn queries and keys alike: the dot product takes the difference of the two
+    angles by itself."""
+    Q = chapter.rope_2d_axial(Q, rows, cols, n_prefix, base)
+    K = chapter.rope_2d_axial(K, -np.asarray(rows), -np.asarray(cols), n_prefix, base)
+    return _attend(Q, K, V, _root(Q))
 
 
 @rope_2d_attention.misconception("all axes transposed")
@@ -1151,6 +1259,13 @@ def box_not_flattened(H_p, W_p):
     return chapter.dinov3_coordinates(H_p, W_p).reshape(H_p, W_p, 2)
 
 
+@dinov3_coordinates.misconception("reshaped into pairs")
+def reshaped_into_pairs(H_p, W_p):
+    """You reshaped two grids into pairs. Reshape keeps the order of the numbers, so each pair comes from one grid.
+    Stack the grids along a new last axis first: `np.stack(..., axis=-1)`."""
+    return np.ascontiguousarray(chapter.dinov3_coordinates(H_p, W_p).T).reshape(-1, 2)
+
+
 @dinov3_coordinates.misconception("all rows, then all columns")
 def two_lists(H_p, W_p):
     """You returned the list of rows and the list of columns. Return one pair for each patch: the transpose."""
@@ -1181,7 +1296,7 @@ def two_images():
 @packed_attention_mask.visible
 def equal_images():
     "Four images, two of them of one length"
-    yield Case([2, 1, 4, 2], why="images of one length are still two images")
+    yield Case([2, 1, 4, 2], why="there are more than two images, and two of one length are still two")
 
 
 @packed_attention_mask.hidden(weight=2)
@@ -1246,6 +1361,22 @@ def off_by_one(lengths):
     lengths[0] + … + lengths[k]: that position is the first of the next (`searchsorted(..., side="right")`)."""
     image = np.searchsorted(np.cumsum(lengths), np.arange(sum(lengths)))
     return image[:, None] == image
+
+
+@packed_attention_mask.misconception("starts not added up")
+def starts_not_added(lengths):
+    """Your block starts at the length of the image before it, not at the sum of all before it: start += n."""
+    mask, start = np.zeros((sum(lengths), sum(lengths)), dtype=bool), 0
+    for n in lengths:
+        mask[start : start + n, start : start + n] = True
+        start = n
+    return mask
+
+
+@packed_attention_mask.misconception("row compared with row")
+def row_with_row(lengths):
+    """You compared the list with itself, entry by entry. Make one of the two a column: image[:, None] == image."""
+    return np.ones(sum(lengths), dtype=bool)
 
 
 @packed_attention_mask.misconception("blocks of equal size")
