@@ -52,7 +52,8 @@ exercises: $(VENV)/.ready
 	$(BIN)/python -m autograder.generate
 
 book: $(VENV)/.ready exercises
-	$(BIN)/jupyter-book build . -n -W --keep-going --path-output . 2>&1 | tee _build/book.log
+	mkdir -p _build
+	$(BIN)/jupyter-book build . --all -n -W --keep-going 2>&1 | tee _build/book.log
 	@echo "The site is in $(SITE). Open it with: make serve"
 
 serve: $(VENV)/.ready
