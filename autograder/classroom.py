@@ -120,6 +120,10 @@ def grade_class(course, url, *, limits, seed, assignment=None, student=None, sub
                 raise CommandError(str(error)) from error
             finally:
                 results.close()
+            if len(verdicts) != len(handed):
+                raise CommandError(
+                    f"{len(handed) - len(verdicts)} submissions got no verdict: grade again"
+                )
     return sorted(verdicts, key=lambda verdict: (verdict["assignment"], verdict["student"]))
 
 
@@ -293,12 +297,12 @@ def _record(course, book, one, verdict, submission, seconds):
     outputs = _outputs(course, one)
     released = json.loads(_released(course, one.assignment).read_text("utf-8"))
     printed = {row["name"]: _printed(row) for row in verdict["exercises"] if row["status"]}
-    _write(outputs["notebook"], json.dumps(restored(submission, released, printed), ensure_ascii=False, indent=1))
+    _write(outputs["notebook"], json.dumps(restored(submission, released, printed), ensure_ascii=False))
     if verdict["submitted_at"]:
         shutil.copy(one.folder / "timestamp.txt", outputs["notebook"].parent)
     page = feedback(verdict, one.student, graded_at=verdict["graded_at"][:10], penalty=penalty, book=course.book)
     _write(outputs["feedback"], page)
-    _write(outputs["verdict"], json.dumps(verdict, ensure_ascii=False, indent=1))
+    _write(outputs["verdict"], json.dumps(verdict, ensure_ascii=False))
     log.info("%s %s: %s, %s of %s, %.2f s%s", one.student, one.assignment, verdict["status"], verdict["score"],
              verdict["max_score"], seconds, f" ({verdict['reason']})" if verdict["reason"] else "")  # fmt: skip
     return verdict

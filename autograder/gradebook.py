@@ -1,6 +1,5 @@
 """nbgrader's gradebook: the system of record. One process writes it."""
 
-import contextlib
 import os
 import sys
 
@@ -14,7 +13,7 @@ os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.g
 import nbformat  # noqa: E402
 from nbgrader import api, preprocessors  # noqa: E402
 from nbgrader.utils import parse_utc  # noqa: E402
-from sqlalchemy import select  # noqa: E402
+from sqlalchemy import Boolean, bindparam, case, insert, select, update  # noqa: E402
 from sqlalchemy.exc import SQLAlchemyError  # noqa: E402
 
 
@@ -47,7 +46,7 @@ class Gradebook:
         except (SQLAlchemyError, ImportError, ValueError) as error:
             raise CommandError(f"the gradebook cannot be opened: {_one_line(error)}") from error
         self.db = self.book.db
-        self.cells = {}  # (assignment, kind) -> {name of the cell: the cell}
+        self.assignments = {}  # name -> _Assignment, once `ensure` has looked it up
 
     def __enter__(self):
         return self
@@ -78,13 +77,20 @@ class Gradebook:
         except api.MissingEntry:
             self._save_cells(assignment)
             notebook = self.book.find_notebook(assignment, assignment)
-        self.cells[assignment] = {cell.name: (cell.id, cell.max_score) for cell in notebook.grade_cells}
-        missing = [name for name in points if f"check_{name}" not in self.cells[assignment]]
+        found = _Assignment(notebook)
+        missing = [name for name in points if f"check_{name}" not in found.points]
         if missing:
             raise CommandError(
                 f"the gradebook's assignment {assignment} has no check of {', '.join(missing)}: "
                 f"run nbgrader generate_assignment {assignment} --force, or begin a new gradebook"
             )
+        rows = self.db.execute(
+            select(api.SubmittedAssignment.student_id, api.SubmittedAssignment.id, api.SubmittedNotebook.id)
+            .join(api.SubmittedNotebook, api.SubmittedNotebook.assignment_id == api.SubmittedAssignment.id)
+            .where(api.SubmittedNotebook.notebook_id == found.notebook)
+        )
+        found.submissions = {student: ids for student, *ids in rows}
+        self.assignments[assignment] = found
 
     def _save_cells(self, assignment):
         source = self.course.folder("source") / assignment / f"{assignment}.ipynb"
@@ -145,61 +151,111 @@ class Gradebook:
         float
             The penalty for lateness.
         """
-        assignment = verdict["assignment"]
+        its = self.assignments[verdict["assignment"]]
         rows = {row["name"]: row for row in verdict["exercises"]}
         try:
-            submission = self._submission(assignment, student)
+            submission, notebook = its.submissions.get(student) or self._hand_in(its, student)
             if timestamp:
-                submission.timestamp = parse_utc(timestamp)
-            notebook = next(one for one in submission.notebooks if one.name == assignment)
-            for grade in notebook.grades:
-                row = rows.get(grade.name.removeprefix("check_"))
-                grade.auto_score = row and _points(row, self.cells[assignment][grade.name][1])
-                grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
-            for comment in notebook.comments:
-                comment.auto_comment = _comment(rows.get(comment.name), verdict)
-            self.db.flush()
-            self._penalise(submission, notebook, student)
-            penalty = notebook.late_submission_penalty
+                when = {"timestamp": parse_utc(timestamp)}
+                self.db.execute(update(_SUBMITTED).where(_SUBMITTED.c.id == submission), when)
+            self.db.execute(
+                _SET_SCORE,
+                [
+                    {"of": notebook, "cell": cell, "score": score, "lacks": score is None}
+                    for name, (cell, max_score) in its.points.items()
+                    for score in [_points(rows.get(name.removeprefix("check_")), max_score)]
+                ],
+            )
+            self.db.execute(
+                _SET_COMMENT,
+                [
+                    {"of": notebook, "cell": cell, "text": _comment(rows.get(name), verdict)}
+                    for name, cell in its.comments.items()
+                ],
+            )
+            penalty = self._penalise(submission, notebook, student)
             self.db.commit()
-        except Exception:
+        except BaseException:
             self.db.rollback()
             raise
-        return penalty or 0.0
+        its.submissions[student] = submission, notebook
+        return penalty
 
-    def _submission(self, assignment, student):
-        """The submission's entry with a place for each grade and comment, as nbgrader makes it."""
-        with contextlib.suppress(api.MissingEntry):
-            return self.book.find_submission(assignment, student)
+    def _hand_in(self, its, student):
+        """Make a submission's entry with a place for each grade and comment, as nbgrader does."""
         if self.db.get(api.Student, student) is None:
-            self.db.add(api.Student(id=student))
-        master = self.book.find_assignment(assignment)
-        submission = api.SubmittedAssignment(assignment_id=master.id, student_id=student)
-        for notebook in master.notebooks:
-            theirs = api.SubmittedNotebook(notebook_id=notebook.id, assignment=submission)
-            for cell in (*notebook.grade_cells, *notebook.task_cells):
-                api.Grade(cell_id=cell.id, notebook=theirs)
-            for cell in (*notebook.solution_cells, *notebook.task_cells):
-                api.Comment(cell_id=cell.id, notebook=theirs)
-        self.db.add(submission)
-        self.db.flush()
-        return submission
+            self.db.execute(insert(api.Student), {"id": student})
+        submission = {"id": api.new_uuid(), "assignment_id": its.id, "student_id": student}
+        self.db.execute(insert(api.SubmittedAssignment), submission)
+        notebooks = {notebook: api.new_uuid() for notebook in its.cells}
+        self.db.execute(
+            insert(api.SubmittedNotebook),
+            [{"id": id, "notebook_id": n, "assignment_id": submission["id"]} for n, id in notebooks.items()],
+        )
+        for table, kinds in ((api.Grade, ("GradeCell", "TaskCell")), (api.Comment, ("SolutionCell", "TaskCell"))):
+            places = [
+                {"id": api.new_uuid(), "cell_id": cell, "notebook_id": notebooks[notebook]}
+                for notebook, cells in its.cells.items()
+                for cell, kind in cells
+                if kind in kinds
+            ]
+            if places:
+                self.db.execute(insert(table), places)
+        return submission["id"], notebooks[its.notebook]
 
     def _penalise(self, submission, notebook, student):
-        """Take off for lateness what nbgrader's plugin of this course says."""
-        notebook.late_submission_penalty = None
-        if submission.total_seconds_late > 0:
+        """Take off for lateness what nbgrader's plugin of this course says; returns the penalty."""
+        seconds = self.db.get(api.SubmittedAssignment, submission).total_seconds_late
+        penalty = None
+        if seconds > 0:
             late = preprocessors.AssignLatePenalties(config=self.course.config)
             late.init_plugin()
-            score = self.db.scalar(select(api.SubmittedNotebook.score).where(api.SubmittedNotebook.id == notebook.id))
-            penalty = late.plugin_inst.late_submission_penalty(student, score, submission.total_seconds_late)
-            if penalty is not None:
-                notebook.late_submission_penalty = min(max(penalty, 0), score)
+            score = self.db.scalar(select(api.SubmittedNotebook.score).where(api.SubmittedNotebook.id == notebook))
+            penalty = late.plugin_inst.late_submission_penalty(student, score, seconds)
+            penalty = None if penalty is None else min(max(penalty, 0), score)
+        table = api.SubmittedNotebook.__table__
+        self.db.execute(update(table).where(table.c.id == notebook), {"late_submission_penalty": penalty})
+        return penalty or 0.0
+
+
+class _Assignment:
+    """What recording needs to know of an assignment, looked up once."""
+
+    def __init__(self, notebook):
+        self.id, self.notebook = notebook.assignment.id, notebook.id
+        # Every notebook of the assignment -> its cells, for a submission has a place for each.
+        self.cells = {
+            one.id: [(cell.id, cell.type) for cell in (*one.grade_cells, *one.solution_cells, *one.task_cells)]
+            for one in notebook.assignment.notebooks
+        }
+        self.points = {cell.name: (cell.id, cell.max_score) for cell in notebook.grade_cells}
+        self.comments = {cell.name: cell.id for cell in notebook.solution_cells}
+        self.submissions = {}  # student -> (id of the submission, id of its notebook)
+
+
+_SUBMITTED = api.SubmittedAssignment.__table__
+_GRADE, _COMMENT = api.Grade.__table__, api.Comment.__table__
+# A score that a person gave stays, and marks the cell for another look, as with nbgrader.
+_SET_SCORE = (
+    update(_GRADE)
+    .where(_GRADE.c.notebook_id == bindparam("of"), _GRADE.c.cell_id == bindparam("cell"))
+    .values(
+        auto_score=bindparam("score"),
+        needs_manual_grade=case((_GRADE.c.manual_score.is_not(None), True), else_=bindparam("lacks", type_=Boolean)),
+    )
+)
+_SET_COMMENT = (
+    update(_COMMENT)
+    .where(_COMMENT.c.notebook_id == bindparam("of"), _COMMENT.c.cell_id == bindparam("cell"))
+    .values(auto_comment=bindparam("text"))
+)
 
 
 def _points(row, max_score):
     """An exercise's score in the points that the gradebook gives it; None where it has no verdict."""
-    if row["score"] is None or row["max_score"] == max_score:
+    if row is None or row["score"] is None:
+        return None
+    if row["max_score"] == max_score:
         return row["score"]
     return row["score"] / row["max_score"] * max_score
 

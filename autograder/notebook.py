@@ -5,13 +5,15 @@ for the learner and the teacher.
 """
 
 import ast
+import functools
 import json
 import re
 import warnings
+from collections import Counter
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from autograder.exercise import names
+from autograder import exercise
 
 MAX_FILE = 16 << 20  # bytes; read as JSON, a hostile file takes some thirty times its size
 MAX_CODE = 1 << 18  # characters of code
@@ -22,6 +24,9 @@ _PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "python", "python3")
 _MAGIC = re.compile(r"[%!?]|(?P<target>\w[\w., ]*?)\s*=\s*[%!]|.*\?$")
 _FENCE = re.compile(r"^(```+|~~~+)[^\n]*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"(?:async )?def |class |@|import |from ")
+
+
+names = functools.cache(exercise.names)  # which looks into files
 
 
 class NotReadable(Exception):
@@ -104,6 +109,13 @@ def read(data, assignment=None, filename=""):
     ------
     NotReadable
     """
+    try:
+        return _read(data, assignment, filename)
+    finally:
+        _bound.cache_clear()
+
+
+def _read(data, assignment, filename):
     repairs = []
     cells = _cells(_document(data, repairs), repairs)
     if sum(len(cell.source) for cell in cells if cell.kind == "code") > MAX_CODE:
@@ -117,6 +129,10 @@ def read(data, assignment=None, filename=""):
     its_names = [name for name, chapter in names().items() if chapter == assignment]
     if filename and filename != f"{assignment}.ipynb":
         repairs.append(f"the file is named {filename!r}; it was read as {assignment}.ipynb")
+    if not set(its_names) & set(_votes(cells)):
+        others = {names()[name] for name in _votes(cells)}
+        instead = f", but there are functions of {' and '.join(sorted(others))}" if others else ""
+        raise NotReadable(f"no function of {assignment} is in it{instead}: is it the right notebook?")
     submission = Submission(assignment, cells, repairs=repairs)
     _join_split_cells(cells, repairs)
     _recover_code(cells, its_names, repairs)
@@ -291,18 +307,21 @@ def _grade_id(cell):
     return grade_id if isinstance(grade_id, str) else ""
 
 
-def _recognise(cells, filename):
-    """The chapter with most of its functions in the notebook, or else the one that the file's name begins with."""
-    chapters = names()
-    votes = {}
+def _votes(cells):
+    """The exercises, of any chapter, that the cells define in whatever form or are named after."""
     for cell in cells:
         text = re.findall(r"^\s*def (\w+)\(", cell.source, re.MULTILINE)
         for name in {*text, cell.grade_id, *(name for name, _ in _bound(cell.code))}:
-            if name in chapters:
-                votes[chapters[name]] = votes.get(chapters[name], 0) + 1
+            if name in names():
+                yield name
+
+
+def _recognise(cells, filename):
+    """The chapter with most of its functions in the notebook, or else the one that the file's name begins with."""
+    votes = Counter(names()[name] for name in _votes(cells))
     if votes:
-        return max(votes, key=votes.get)
-    for chapter in sorted(set(chapters.values()), key=len, reverse=True):
+        return votes.most_common(1)[0][0]
+    for chapter in sorted(set(names().values()), key=len, reverse=True):
         if filename.lower().startswith(chapter):
             return chapter
     raise NotReadable("no function of any chapter is in it: is it the right notebook?")
@@ -311,6 +330,7 @@ def _recognise(cells, filename):
 # ------------------------------------------------------------------------------------------------ mending
 
 
+@functools.lru_cache(maxsize=1000)  # emptied after each notebook
 def _bound(code):
     try:
         return list(bindings(parse(code)))

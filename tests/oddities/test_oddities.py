@@ -10,6 +10,7 @@ from build import STUDENTS, colab, grade_id, notebook
 from autograder.grade import Limits, close_sandbox, grade
 
 NAMES = ("patchify", "unpatchify", "conv_weight_to_linear", "patch_embed_conv")
+USUAL = Limits()
 SHORT = Limits(time_limit=1.0)  # for what never ends
 
 
@@ -24,12 +25,12 @@ def right():
     return notebook(STUDENTS["ada"])
 
 
-def verdict_on(content, filename="patchify.ipynb", limits=Limits()):
+def verdict_on(content, filename="patchify.ipynb", limits=USUAL):
     data = content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode()
     return grade(data, filename=filename, limits=limits)[0]
 
 
-def is_right(content, filename="patchify.ipynb", limits=Limits()):
+def is_right(content, filename="patchify.ipynb", limits=USUAL):
     verdict = verdict_on(content, filename, limits)
     assert (verdict["status"], verdict["reason"], verdict["score"]) == ("graded", None, 12.0), verdict
     return verdict
