@@ -301,9 +301,9 @@ def rope_2d_attention(Q, K, V, rows, cols, n_prefix=0, base=100.0):
 # ## Turn along any direction
 #
 # Write `rope_2d_mixed`. Every pair of channels now has two frequencies of its own, and turns by
-# $\alpha_i = \theta^x_i\,c + \theta^y_i\,r$. A pair with $\theta^x_i = \theta^y_i$ turns along a diagonal. In a model
+# $\alpha_j = \theta^x_j\,c + \theta^y_j\,r$. A pair with $\theta^x_j = \theta^y_j$ turns along a diagonal. In a model
 # these frequencies are learned; here they are given, one of each for every pair of neighbouring channels
-# $(2i, 2i + 1)$ across the whole width. The rotation and the prefix tokens are as in `rope_2d_axial`. An odd head
+# $(2j, 2j + 1)$ across the whole width. The rotation and the prefix tokens are as in `rope_2d_axial`. An odd head
 # width, or a list of the wrong length, raises a `ValueError`.
 #
 # Hint: The angles are a sum of two outer products, one for each axis, of shape $(T - n_{\text{pre}}, d_h/2)$.
