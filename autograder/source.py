@@ -84,6 +84,6 @@ def _exercise_text(name, markdown, code):
     paragraphs = [paragraph.strip() for paragraph in re.split(r"\n\s*\n", body.strip())]
     hints = tuple(p.removeprefix("Hint:").strip() for p in paragraphs if p.startswith("Hint:"))
     text = "\n\n".join(p for p in paragraphs if not p.startswith("Hint:"))
-    solution = re.sub(rf"^ *### (BEGIN|END) SOLUTION\n?", "", code, flags=re.MULTILINE).rstrip()
+    solution = re.sub(r"^ *### (BEGIN|END) SOLUTION\n?", "", code, flags=re.MULTILINE).rstrip()
     stub = _SOLUTION.sub(lambda match: f"{match[1]}{STUB}\n", code).rstrip()
     return ExerciseText(name, heading.lstrip("# "), text, hints, solution, textwrap.dedent(stub))
