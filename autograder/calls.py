@@ -65,7 +65,7 @@ def plain(value):
     if value is None:
         return Odd("None (is there a return?)")
     if isinstance(value, (str, bytes, dict, set)) or callable(value):
-        return Odd(f"{_article(type(value).__name__)}")
+        return Odd(_article(type(value).__name__))
     if hasattr(value, "detach"):  # a torch tensor: NumPy refuses one with a gradient or in bfloat16
         value = value.detach().cpu()
         if str(value.dtype) == "torch.bfloat16":
@@ -75,12 +75,15 @@ def plain(value):
     except ValueError:
         return Odd(f"{_article(type(value).__name__)} of rows of unequal length")
     if type(array) is not np.ndarray or array.dtype.kind not in "biuf":
-        return Odd(f"{_article(type(value).__name__)} that is no array of numbers")
+        if isinstance(value, int):
+            return Odd("an integer beyond 64 bits")
+        kind = f" of {array.dtype.name}" if isinstance(value, np.ndarray) else ""
+        return Odd(f"{_article(type(value).__name__)}{kind} that is no array of real numbers")
     return array
 
 
 def _article(noun):
-    return f"an {noun}" if noun[:1] in "aeiou" else f"a {noun}"
+    return f"an {noun}" if noun == "ndarray" or noun[:1] in "aeiouAEIOU" else f"a {noun}"
 
 
 def run(function, args, kwargs):
@@ -94,12 +97,19 @@ def run(function, args, kwargs):
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever the learner's code does, it is an answer and not our failure
-        return Outcome("raised", after=(args, kwargs), error=_in_words(error), bases=_bases(error))
+        words, bases = _described(error)
+        return Outcome("raised", after=(args, kwargs), error=words, bases=bases)
     return Outcome("returned", value=value, after=(args, kwargs))
 
 
-def _bases(error):
-    return tuple(base.__name__ for base in type(error).__mro__)
+def _described(error):
+    """The words for an exception and the names of its classes. An exception can be written so that asking raises."""
+    try:
+        return _in_words(error), tuple(base.__name__ for base in type(error).__mro__)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return "an exception that cannot be described", ("BaseException", "object")
 
 
 def _in_words(error, limit=600):

@@ -8,6 +8,7 @@ KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats"}
 ONE = {"booleans": "a boolean", "integers": "an integer", "floats": "a float"}
 LOW_PRECISION = 1e-4  # for float32 and narrower, on outputs of order 1
 SHORT = 8  # a row with so many entries is shown whole
+_quiet = np.errstate(all="ignore")  # whatever the learner has made of np.seterr
 
 
 def tolerance_for(answer, expected, tolerance):
@@ -16,6 +17,7 @@ def tolerance_for(answer, expected, tolerance):
     return max(tolerance, LOW_PRECISION) if narrow else tolerance
 
 
+@_quiet
 def difference(answer, expected, tolerance, label=None):
     """Say how an answer differs from what was expected.
 
@@ -60,15 +62,15 @@ def close(answer, expected, tolerance):
     return np.abs(answer.astype(np.float64) - expected) <= allowed + allowed * np.abs(expected)
 
 
+@_quiet
 def same(answer, other, tolerance):
     """Whether two answers, plain or odd, are the same."""
     if isinstance(answer, Odd) or isinstance(other, Odd):
         return type(answer) is type(other) and answer == other
     if answer.shape != other.shape or KINDS[answer.dtype.kind] != KINDS[other.dtype.kind]:
         return False
-    with np.errstate(invalid="ignore"):
-        both_nan = np.isnan(answer) & np.isnan(other) if other.dtype.kind == "f" else False
-        return bool((close(answer, other, tolerance) | both_nan | (answer == other)).all())
+    both_nan = np.isnan(answer) & np.isnan(other) if other.dtype.kind == "f" else False
+    return bool((close(answer, other, tolerance) | both_nan | (answer == other)).all())
 
 
 def _kind(array):
@@ -96,17 +98,18 @@ def _shapes(answer, expected):
 
 def _values(answer, expected, wrong, label):
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
-    if not index:
-        return f"should be {_number(expected)}; yours is {_number(answer)}"
-    words = f", {label(index)}" if label else ""
+    words = f", {label(index)}" if label and index else ""
     if len(index) > 1 and expected.shape[-1] <= SHORT:
         row = index[:-1]
-        found = f"row {_index(row)} should be {_row(expected[row])}{words}; yours is {_row(answer[row])}"
+        right, yours = _told_apart(expected[row], answer[row])
+        found = f"row {_index(row)} should be {right}{words}; yours is {yours}"
         found += _whose_row(answer[row], expected, label)
-    elif len(index) == 1 and expected.size <= SHORT:
-        found = f"should be {_row(expected)}; yours is {_row(answer)}"
+    elif len(index) <= 1 and expected.size <= SHORT:
+        right, yours = _told_apart(expected, answer)
+        found = f"should be {right}; yours is {yours}"
     else:
-        found = f"entry {_index(index)} should be {_number(expected[index])}{words}; yours is {_number(answer[index])}"
+        right, yours = _told_apart(expected[index], answer[index])
+        found = f"entry {_index(index)} should be {right}{words}; yours is {yours}"
     count = int(wrong.sum())
     return found if count == 1 else f"{found} ({count} of {wrong.size} entries differ)"
 
@@ -121,6 +124,7 @@ def _whose_row(row, expected, label):
     return f", {label((*place, 0))}" if label else f", which belongs in row {_index(place)}"
 
 
+@_quiet
 def pattern(answer, expected, tolerance):
     """A relation between answer and expectation that often gives the mistake away, as a sentence, or ""."""
     if isinstance(answer, Odd) or answer.shape != expected.shape or expected.dtype.kind != "f":
@@ -165,12 +169,21 @@ def _index(index):
     return str(index[0]) if len(index) == 1 else "(" + ", ".join(map(str, index)) + ")"
 
 
-def _number(value):
+def _told_apart(right, yours):
+    """Both in words, with as many digits as it takes to see that they differ."""
+    for digits in (6, 10, 17):
+        words = _number(right, digits), _number(yours, digits)
+        if words[0] != words[1]:
+            break
+    return words
+
+
+def _number(value, digits=6):
     value = np.asarray(value)
     if value.ndim:
-        return _row(value.ravel()) if value.size <= SHORT else f"shape {value.shape}"
-    return f"{value[()]:.6g}" if value.dtype.kind == "f" else str(value[()])
+        return _row(value.ravel(), digits) if value.size <= SHORT else f"shape {value.shape}"
+    return f"{value[()]:.{digits}g}" if value.dtype.kind == "f" else str(value[()])
 
 
-def _row(values):
-    return "[" + ", ".join(_number(value) for value in values) + "]"
+def _row(values, digits):
+    return "[" + ", ".join(_number(value, digits) for value in values) + "]"

@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-import io
+import os
 import sys
 import warnings
 import zlib
@@ -152,7 +152,11 @@ def evaluate(name, function, *, hidden=False, seed=0):
         If there is no exercise of that name. Nothing else is raised on account of the function.
     """
     exercise = find(name)
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        open(os.devnull, "w", encoding="utf-8", errors="replace") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
         return judge(exercise, functools.partial(run, function), hidden=hidden, seed=seed)
 
 
@@ -175,12 +179,14 @@ def check(function, name=None, *, hidden=False):
     CheckFailed
         With the message of the first check that fails.
     """
-    name = name or getattr(function, "__name__", repr(function))
+    name = str(name or getattr(function, "__name__", function))
     known = names()
+    if not name.isidentifier():  # a lambda, a partial
+        raise CheckFailed("name the exercise too, as in check(function, 'patchify')")
     if name not in known:
         near = get_close_matches(name, known, n=3, cutoff=0.5)
-        meant = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(sorted(known))}"
-        raise CheckFailed(f"there is no exercise named {name}{meant}")
+        meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+        raise CheckFailed(f"there is no exercise named {name}; {meant}")
     # What the function writes to stderr is shown, but on stdout: nbgrader reads any stderr as zero points.
     with contextlib.redirect_stderr(sys.stdout):
         verdict = judge(find(name), functools.partial(run, function), hidden=hidden)
@@ -191,16 +197,23 @@ def check(function, name=None, *, hidden=False):
 
 
 def _draw(exercise, subtest, number, seed):
-    if not subtest.hidden:
-        return subtest.draw()
-    return subtest.draw(np.random.default_rng([seed, zlib.crc32(exercise.name.encode()), number]))
+    rng = [np.random.default_rng([seed, zlib.crc32(exercise.name.encode()), number])] if subtest.hidden else []
+    with _undisturbed():
+        return list(subtest.draw(*rng))
 
 
 def _ours(function, case):
-    """Run a reference or a misconception; what it warns of is nothing for the learner to see."""
+    """Run a reference or a misconception."""
+    with _undisturbed():
+        return run(function, case.args, case.kwargs)
+
+
+@contextlib.contextmanager
+def _undisturbed():
+    """What our own code warns of is nothing for the learner to see, and no error if theirs makes errors of warnings."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return run(function, case.args, case.kwargs)
+        yield
 
 
 def _wrong(exercise, case, outcome):
@@ -221,7 +234,7 @@ def _not_raised(case, outcome):
         return f"should raise an error{_because(case)}; yours returned {_returned(outcome.value)}"
     if outcome.unwritten or "Exception" not in outcome.bases:
         return f"should raise an ordinary exception such as ValueError{_because(case)}; yours raised {outcome.error}"
-    if case.naming not in outcome.error:
+    if case.naming not in _without_line(outcome.error):
         return f"should name {case.naming!r} in the error; yours raised {outcome.error}"
     return None
 
@@ -265,8 +278,12 @@ def _telling(exercise, misconception, one):
     """Whether they agree in more than the class of an error: many a mistake ends in a ValueError."""
     if one.outcome.kind != "raised":
         return _agrees(exercise, misconception, one)
-    theirs = _ours(misconception.function, one.case).error.rpartition(" (line ")[0]
-    return bool(theirs) and one.outcome.error.startswith(theirs)
+    return _without_line(one.outcome.error) == _without_line(_ours(misconception.function, one.case).error)
+
+
+def _without_line(error):
+    """What an exception says, without the line of code that `calls.run` puts after it."""
+    return error.rpartition(" (line ")[0] or error
 
 
 def _failure(exercise, subtest, first, misconception):
@@ -300,7 +317,16 @@ def _changed(one):
     args, kwargs = one.outcome.after
     before = {**dict(enumerate(one.case.args)), **one.case.kwargs}
     after = {**dict(enumerate(args)), **kwargs}
-    return next((key for key in before if not _equal(before[key], after.get(key))), None)
+    return next((key for key in before if not _as_it_was(before[key], after.get(key))), None)
+
+
+def _as_it_was(before, after):
+    try:
+        return _equal(before, after)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # the learner has put an object into it that raises when it is looked at
+        return False
 
 
 def _equal(before, after):

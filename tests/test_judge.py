@@ -1,14 +1,22 @@
 """`check` and `evaluate` on functions that answer in every way but the expected one."""
 
+import datetime
+import functools
+import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 from autograder import CheckFailed, check, evaluate
+from autograder.calls import Odd, plain, run
 from autograder.compare import difference, pattern
+from autograder.exercise import Case, Exercise, Raises
+from autograder.judge import judge
 from solutions.patchify import patch_embed_conv, patchify
+from solutions.tokens import embed, patch_token_count
 
 
 def by_loops(img, P):
@@ -71,15 +79,30 @@ def test_hidden_message_gives_no_case_away():
     visible = evaluate("patchify", wrong_on_any_crop)
     assert visible.passed
     hidden = evaluate("patchify", wrong_on_any_crop, hidden=True)
+    assert hidden.failures
     assert all(failure.hidden for failure in hidden.failures)
     for failure in hidden.failures:
         assert "should be" not in failure.message
         assert "shape (" not in failure.message
 
 
+class Unreadable(Exception):
+    def __str__(self):
+        raise SystemExit
+
+
 @pytest.mark.parametrize(
     "leave",
-    [SystemExit, SystemExit(0), KeyError("x"), GeneratorExit(), RecursionError(), MemoryError(), StopIteration()],
+    [
+        Unreadable(),
+        SystemExit,
+        SystemExit(0),
+        KeyError("x"),
+        GeneratorExit(),
+        RecursionError(),
+        MemoryError(),
+        StopIteration(),
+    ],
     ids=repr,
 )
 def test_whatever_the_function_raises_is_a_failure_and_not_an_error(leave):
@@ -88,6 +111,72 @@ def test_whatever_the_function_raises_is_a_failure_and_not_an_error(leave):
 
     verdict = evaluate("patchify", function, hidden=True)
     assert (verdict.score, verdict.status) == (0.0, "failed")
+
+
+@pytest.fixture
+def as_it_was(tmp_path):
+    """Put back what the functions of the next test change."""
+    errors, folder, environment, limit = np.geterr(), os.getcwd(), dict(os.environ), sys.getrecursionlimit()
+    with warnings.catch_warnings():
+        yield
+    np.seterr(**errors)
+    os.chdir(folder)
+    os.environ.update(environment)
+    sys.setrecursionlimit(limit)
+
+
+def go_where_nothing_is():
+    os.mkdir("gone")
+    os.chdir("gone")
+    os.rmdir(os.getcwd())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: np.seterr(all="raise"),
+        lambda: warnings.simplefilter("error"),
+        lambda: np.random.seed(0),
+        lambda: os.environ.clear(),
+        go_where_nothing_is,
+        lambda: sys.setrecursionlimit(200),
+        lambda: print("x" * 10**7),
+        lambda: print("\ud800", file=sys.stderr),
+    ],
+)
+def test_what_a_function_changes_around_it_does_not_reach_the_judge(change, as_it_was, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    changed = functools.cache(change)
+
+    def function(scale, img, P):
+        changed()
+        return patchify(img, P) * np.longdouble(scale)
+
+    assert evaluate("patchify", functools.partial(function, "1"), hidden=True).passed
+    assert evaluate("patchify", functools.partial(function, "1e4000"), hidden=True).status == "failed"
+
+
+def test_what_a_function_prints_is_thrown_away(capfd):
+    def function(img, P):
+        sys.stdout.buffer.write(b"to the file itself")
+        return patchify(img, P)
+
+    assert evaluate("patchify", function, hidden=True).passed
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_object_put_into_an_argument_may_raise_when_it_is_looked_at():
+    class Evil:
+        def __array__(self, *args, **kwargs):
+            raise SystemExit
+
+    def function(ids, E):
+        tokens = embed(ids, E)
+        ids[0] = Evil()
+        return tokens
+
+    verdict = evaluate("embed", function)
+    assert ["changed its argument ids" in failure.message for failure in verdict.failures] == [True]
 
 
 def test_keyboard_interrupt_passes():
@@ -103,6 +192,47 @@ def test_unknown_names():
         evaluate("patchfy", patchify)
     with pytest.raises(CheckFailed, match="no exercise named patchfy; did you mean patchify"):
         check(patchify, "patchfy")
+
+
+def test_functions_of_every_sort(capsys):
+    class New:
+        def __new__(cls, img, P):
+            return patchify(img, P)
+
+    for function in (functools.partial(patchify), lambda img, P: patchify(img, P), New):
+        check(function, "patchify")
+    for function in (functools.partial(patchify), lambda img, P: patchify(img, P), "patchify()"):
+        with pytest.raises(CheckFailed, match="name the exercise too"):
+            check(function)
+    with pytest.raises(CheckFailed, match="no exercise named New"):
+        check(New)
+    with pytest.raises(CheckFailed, match="name the exercise too"):
+        check(patchify, 3)
+    with pytest.raises(CheckFailed, match="'int' object is not callable"):
+        check(3, "patchify")
+
+
+def test_the_word_to_name_is_looked_for_in_what_the_error_says():
+    exercise = Exercise(patchify, points=1, difficulty=1, minutes=1, section="")
+
+    @exercise.visible
+    def unknown():
+        "A mode that does not exist"
+        yield Raises(np.zeros((2, 2, 1)), "mode", naming="mode")
+        yield Case(np.zeros((2, 2, 1)), 1)
+
+    def silent(img, mode):
+        if mode == "mode":
+            raise KeyError("something")  # mode
+        return patchify(img, mode)
+
+    def speaking(img, mode):
+        if mode == "mode":
+            raise KeyError(mode)
+        return patchify(img, mode)
+
+    assert judge(exercise, functools.partial(run, speaking)).passed
+    assert "should name 'mode' in the error" in judge(exercise, functools.partial(run, silent)).failures[0].message
 
 
 def test_warnings_and_stderr_cost_nothing(capfd):
@@ -146,6 +276,42 @@ class Lying(np.ndarray):
 )
 def test_objects_that_lie(answer):
     assert evaluate("patchify", lambda img, P: answer, hidden=True).score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "None (is there a return?)"),
+        ({"a": 1}, "a dict"),
+        (patchify, "a function"),
+        ([[1], [1, 2]], "a list of rows of unequal length"),
+        ([np.zeros(2), np.zeros(3)], "a list of rows of unequal length"),
+        (np.array([None, 2]), "an ndarray of object that is no array of real numbers"),
+        (np.array(["a"]), "an ndarray of str32 that is no array of real numbers"),
+        (1j, "a complex that is no array of real numbers"),
+        (10**30, "an integer beyond 64 bits"),
+        ([10**30], "a list that is no array of real numbers"),
+        (datetime.datetime.now(), "a datetime that is no array of real numbers"),
+        (np.datetime64("2020"), "a datetime64 that is no array of real numbers"),
+        ((i for i in range(3)), "a generator that is no array of real numbers"),
+    ],
+)
+def test_what_is_no_array_of_numbers(answer, words):
+    assert plain(answer) == Odd(words)
+
+
+@pytest.mark.parametrize("one", [np.array, np.int8, np.uint64, np.matrix, memoryview, np.ma.masked_array])
+def test_what_is_one(one):
+    answer = plain(one(np.array(7)))
+    assert type(answer) is np.ndarray
+    assert answer.ravel().tolist() == [7]
+
+
+@pytest.mark.parametrize(("convert", "words"), [(bool, "a boolean, True"), (float, "a float, 197"), (str, "a str")])
+def test_the_kind_counts(convert, words):
+    verdict = evaluate("patch_token_count", lambda *args, **kwargs: convert(patch_token_count(*args, **kwargs)))
+    assert verdict.score == 0.0
+    assert words in verdict.failures[0].message
 
 
 def test_message_names_call_values_and_mistake():
@@ -218,7 +384,8 @@ def test_no_pattern_in_a_single_number():
         (EXPECTED.ravel(), "as many numbers, arranged otherwise"),
         (EXPECTED[:2], "should have shape (3, 2); yours has (2, 2)"),
         (EXPECTED.astype(int), "should be of floats; yours is of integers"),
-        (EXPECTED + [[0, 0], [0, 1e-6], [0, 0]], "row 1 should be [3, 5]; yours is [3, 5"),
+        (EXPECTED + [[0, 0], [0, 1e-6], [0, 0]], "row 1 should be [3, 5]; yours is [3, 5.000001]"),
+        (EXPECTED + [[0, 0], [0, 1], [0, 0]], "row 1 should be [3, 5]; yours is [3, 6]"),
         (np.array(7.0), "yours is one number, 7"),
     ],
 )
