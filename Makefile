@@ -21,7 +21,7 @@ SHELL := bash
 help:
 	@echo "make book       build the site            make test      run the tests"
 	@echo "make serve      open the site             make test-all  the slow ones too"
-	@echo "make lab        solve in JupyterLab       make bench     measure"
+	@echo "make lab        solve in work/            make bench     measure"
 	@echo "make exercises  write the notebooks       make peers     record what other libraries compute"
 	@echo "make grade      grade submitted/          make clean     remove what was built"
 
@@ -30,7 +30,7 @@ $(VENV)/.ready: requirements.txt constraints.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet -c constraints.txt --index-url $(TORCH_INDEX) torch)
+	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt --index-url $(TORCH_INDEX) torch)
 	$(BIN)/python -m pip install --quiet -r requirements.txt -c constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps -e .
 	touch $@
@@ -61,8 +61,13 @@ serve: $(VENV)/.ready
 	@echo "http://localhost:$(PORT)  (Ctrl-C stops)"
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(SITE)
 
+# On copies, which are the learner's: `make exercises` writes over the originals.
 lab: $(VENV)/.ready exercises
-	$(BIN)/jupyter lab --notebook-dir exercises
+	@mkdir -p work
+	@for notebook in exercises/*/*.ipynb; do \
+		test -e "work/$${notebook##*/}" || cp "$$notebook" work/; \
+	done
+	$(BIN)/jupyter lab --notebook-dir work
 
 grade: $(VENV)/.ready
 	$(BIN)/python -m autograder grade
@@ -77,7 +82,7 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
 bench: $(VENV)/.ready system
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+	for script in $(filter-out %/peers.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
 
 peers:
 	bash benchmarks/peers.sh $(PYTHON)
