@@ -5,6 +5,7 @@ import io
 import subprocess
 import sys
 import time
+from functools import partial
 
 from autograder import CheckFailed, check
 from autograder.exercise import exercises, names
@@ -31,9 +32,9 @@ def main():
     slowest = 0.0
     for chapter in dict.fromkeys(names().values()):
         for exercise in exercises(chapter):
-            right = seconds(lambda: check(exercise.reference))
+            right = seconds(partial(check, exercise.reference))
             mistakes = exercise.misconceptions
-            wrong = max(seconds(lambda f=mistake.function: check(f, exercise.name)) for mistake in mistakes)
+            wrong = max(seconds(partial(check, mistake.function, exercise.name)) for mistake in mistakes)
             slowest = max(slowest, right, wrong)
             print(f"{exercise.name:<24}{right * 1e3:9.1f}{wrong * 1e3:9.1f}")
     print(f"slowest: {slowest * 1e3:.1f} ms")
