@@ -295,7 +295,6 @@ def test_other_styles(student):
         "def patchify(*args, **kwargs):\n    return _old(*args, **kwargs)",
         "def patchify(img: 'np.ndarray', P: 'int' = 16) -> 'np.ndarray':\n    return np.asfortranarray(_old(img, P))",
         "def patchify(img, P):\n    return _old(img, P).astype(np.longdouble)",
-        "def patchify(img, P):\n    return np.ma.masked_array(_old(img, P))",
         "def patchify(img, P):\n    return list(_old(img, P))",
         "if True:\n    def patchify(img, P):\n        return _old(img, P)",
         "def patchify(img, P):\n    import sys\n    print('x' * 10**6, file=sys.stderr)\n    return _old(img, P)",
