@@ -1,6 +1,7 @@
 """What the pages load, and what every page must have."""
 
 import hashlib
+import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -102,7 +103,8 @@ def sources_digest():
     """What the site is made of, in one number: the tests build it anew when this changes."""
     files = sorted({path for pattern in SOURCES for path in ROOT.glob(pattern) if path.is_file()})
     files = [path for path in files if "__pycache__" not in path.parts]
-    return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
+    hidden = b"hidden" if os.environ.get("SOLUTIONS") == "hidden" else b""
+    return hashlib.sha256(hidden + b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
 
 
 def sign(app, exception):

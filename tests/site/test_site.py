@@ -45,6 +45,30 @@ def test_a_plain_link_elsewhere_is_no_outside_address(tmp_path):
     assert outside_addresses(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    "link", ['<a href="nowhere.html">', '<a href="other.html#nowhere">', '<a href="#nowhere">', '<img src="no.png">']
+)
+def test_a_dead_link_is_seen(tmp_path, link):
+    (tmp_path / "other.html").write_text('<p id="here">')
+    living = '<p id="top"><a href="other.html#here"></a><a href="#top"></a><a href="https://example.org/nowhere"></a>'
+    (tmp_path / "page.html").write_text(living)
+    assert dead_links(tmp_path) == []
+    (tmp_path / "page.html").write_text(living + link)
+    assert len(dead_links(tmp_path)) == 1
+
+
+def test_a_site_without_solutions_is_another_site(monkeypatch):
+    """So that the tests do not take what `make book SOLUTIONS=hidden` left behind for the site."""
+    from course_site import sources_digest
+
+    monkeypatch.delenv("SOLUTIONS", raising=False)
+    shown = sources_digest()
+    monkeypatch.setenv("SOLUTIONS", "shown")
+    assert sources_digest() == shown
+    monkeypatch.setenv("SOLUTIONS", "hidden")
+    assert sources_digest() != shown
+
+
 def test_ids_are_unique(site):
     for path in site.glob("book/*.html"):
         ids = [tag["id"] for tag in BeautifulSoup(path.read_text(), "html.parser").find_all(id=True)]
