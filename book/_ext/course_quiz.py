@@ -12,6 +12,7 @@ KINDS = {
     "multiple": {"question", "choices", "solution"},
 }
 OPTIONAL = {"kind", "tolerance", "hint"}
+LETTERS = "ABCDEFGHIJ"
 
 
 class Quiz(SphinxDirective):
@@ -60,6 +61,8 @@ class Quiz(SphinxDirective):
             data = yaml.safe_load("\n".join(self.content))
         except yaml.YAMLError as error:
             raise self.error(f"the quiz is not YAML: {error}") from None
+        if not isinstance(data, dict):
+            raise self.error("the body of a quiz is YAML with keys: kind, question, ...")
         kind = data.get("kind")
         if kind not in KINDS:
             raise self.error(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
@@ -67,6 +70,8 @@ class Quiz(SphinxDirective):
         if missing or unknown:
             raise self.error(f"quiz of kind {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}")
         if kind != "numeric":
+            if len(data["choices"]) > len(LETTERS):
+                raise self.error(f"at most {len(LETTERS)} choices")
             right = sum(bool(choice.get("right")) for choice in data["choices"])
             if right == 0 or (kind == "single" and right > 1):
                 raise self.error(f"{right} of the choices are right")
@@ -85,7 +90,7 @@ def _number():
 def _choices(directive, data, label):
     kind = "radio" if data["kind"] == "single" else "checkbox"
     items = []
-    for letter, choice in zip("ABCDEFGHIJ", data["choices"], strict=False):
+    for letter, choice in zip(LETTERS, data["choices"], strict=False):
         box = tag("input", type=kind, name=label)
         if choice.get("right"):
             box["html"]["data-right"] = ""

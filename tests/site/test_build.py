@@ -3,12 +3,16 @@
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
 from addresses import outside_addresses
 from bs4 import BeautifulSoup
+
+from autograder.exercise import exercises
+from autograder.source import exercise_texts
 
 ROOT = Path(__file__).parents[2]
 FRONT = """---
@@ -104,6 +108,13 @@ FAULTS = {
         "Executing notebook failed",
     ),
     "task": ("# A page\n\n```{task} no_such_exercise\n```\n", "there is no exercise 'no_such_exercise'"),
+    "words": ("# A page\n\n```{quiz} q\nWhat?\n```\n", "the body of a quiz is YAML with keys"),
+    "choices": (
+        "# A page\n\n```{quiz} q\nkind: single\nquestion: Q\nsolution: S\nchoices:\n"
+        + "- {text: one}\n" * 11
+        + "```\n",
+        "at most 10 choices",
+    ),
     "quiz": ("# A page\n\n```{quiz} q\nkind: numeric\nquestion: What?\nsolution: This.\n```\n", "missing ['answer']"),
 }
 
@@ -173,9 +184,22 @@ def test_the_same_source_gives_the_same_figure(good, tmp_path):
 def test_solutions_can_be_hidden(tmp_path):
     done = build(tmp_path, {"page": "# A page\n\n```{task} patchify\n```\n"}, SOLUTIONS="hidden")
     assert done.returncode == 0, done.stdout + done.stderr
-    html = (tmp_path / "_build/html/page.html").read_text()
-    assert "raise NotImplementedError" in BeautifulSoup(html, "html.parser").text
-    assert 'class="solution"' not in html
+    site = tmp_path / "_build/html"
+    page = BeautifulSoup((site / "page.html").read_text(), "html.parser")
+    assert "raise NotImplementedError" in page.text
+    assert not page.select(".solution")
+    for exercise in exercises("patchify"):
+        body = exercise_texts("patchify")[exercise.name].solution.splitlines()[-1].strip()
+        for path in site.rglob("*"):
+            assert path.is_dir() or body.encode() not in contents(path), path
+
+
+def contents(path):
+    """What a file of the site holds; of an archive, what is in it."""
+    if not zipfile.is_zipfile(path):
+        return path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        return b"".join(archive.read(name) for name in archive.namelist())
 
 
 def test_a_fault_fails_the_build(faulty):
