@@ -19,8 +19,7 @@ themeButton.addEventListener("click", () => {
   }
 });
 
-for (const block of document.querySelectorAll(".cell_input .highlight, .exercise .highlight, div[class^='highlight-'] .highlight")) {
-  if (block.querySelector(".copy-button")) continue;
+for (const block of document.querySelectorAll("div[class^='highlight-'] .highlight")) {
   const button = document.createElement("button");
   Object.assign(button, { type: "button", className: "copy-button", textContent: "Copy" });
   button.setAttribute("aria-label", "Copy the code");
