@@ -14,6 +14,7 @@ import os
 import shutil
 import stat
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,34 +98,42 @@ def grade_class(course, url, *, limits, seed, assignment=None, student=None, sub
         Nothing could be graded, or the run was stopped.
     """
     handed = _find(course, submitted or course.folder("submitted"), assignment, student, seed)
-    with _only_writer(course), _logging(course):
-        from autograder.gradebook import Gradebook  # imports nbgrader
-
-        with Gradebook(course, url) as book:
-            for name in sorted({one.assignment for one in handed}):
-                book.ensure(name, {exercise.name: exercise.points for exercise in exercises(name)})
-            verdicts, todo = _sort_out(course, book, handed, limits, force)
-            log.info("%d submissions, %d to be graded, version %s", len(handed), len(todo),
-                     {name: version(name) for name in {one.assignment for one in handed}})  # fmt: skip
-            spread = _spreader(len(todo), workers, scheduler)
-            results = spread(todo, limits)
-            try:
-                for one, verdict, submission, seconds in tqdm(results, "grading", len(todo), disable=not todo):
-                    verdicts.append(_record(course, book, one, verdict, submission, seconds) | {"fresh": True})
-            except KeyboardInterrupt:
-                done = sum(verdict["fresh"] for verdict in verdicts)
-                raise CommandError(
-                    f"stopped: {done} of {len(todo)} graded and recorded; the same command goes on from there"
-                ) from None
-            except SandboxUnavailable as error:
-                raise CommandError(str(error)) from error
-            finally:
-                results.close()
-            if len(verdicts) != len(handed):
-                raise CommandError(
-                    f"{len(handed) - len(verdicts)} submissions got no verdict: grade again"
-                )
+    assignments = sorted({one.assignment for one in handed})
+    with _only_writer(course), _logging(course), contextlib.ExitStack() as stack:
+        # nbgrader takes seconds to load: that happens while the first submission is graded.
+        opening = stack.enter_context(ThreadPoolExecutor(1)).submit(_open_gradebook, course, url, assignments)
+        held, todo = _sort_out(course, handed, limits, force)
+        log.info("%d submissions, %d to be graded, version %s", len(handed), len(todo),
+                 {name: version(name) for name in assignments})  # fmt: skip
+        results = _spreader(len(todo), workers, scheduler)(todo, limits)
+        stack.callback(results.close)
+        verdicts, book = [], None
+        try:
+            for one, verdict, submission, seconds in tqdm(results, "grading", len(todo), disable=not todo):
+                book = book or stack.enter_context(opening.result())
+                verdicts.append(_record(course, book, one, verdict, submission, seconds) | {"fresh": True})
+        except KeyboardInterrupt:
+            raise CommandError(
+                f"stopped: {len(verdicts)} of {len(todo)} graded and recorded; the same command goes on from there"
+            ) from None
+        except SandboxUnavailable as error:
+            raise CommandError(str(error)) from error
+        if len(verdicts) != len(todo):
+            raise CommandError(f"{len(todo) - len(verdicts)} submissions got no verdict: grade again")
+        book = book or stack.enter_context(opening.result())
+        _record_again(book, held)
+    verdicts += [verdict | {"fresh": False} for verdict in held]
     return sorted(verdicts, key=lambda verdict: (verdict["assignment"], verdict["student"]))
+
+
+def _open_gradebook(course, url, assignments):
+    from autograder.gradebook import Gradebook  # imports nbgrader
+
+    book = Gradebook(course, url)
+    for name in assignments:
+        book.ensure(name, {exercise.name: exercise.points for exercise in exercises(name)})
+    book.db.remove()  # the session of this thread
+    return book
 
 
 # ------------------------------------------------------------------------------------------ finding
@@ -193,23 +202,26 @@ def _bytes(path):
         return file.read(MAX_FILE + 1)
 
 
-def _sort_out(course, book, handed, limits, force):
-    """The verdicts that still hold, recorded where this gradebook lacks them, and what is to be graded."""
-    verdicts, todo = [], []
-    recorded = {name: book.scores(name) for name in {one.assignment for one in handed}}
-    for one in handed:
+def _sort_out(course, handed, limits, force):
+    """The verdicts that still hold, and the submissions that are to be graded."""
+    held, todo = [], []
+    for one in sorted(handed, key=lambda one: one.assignment):  # one chapter after the other
         verdict = None if force else _still_holds(course, one, limits)
         if verdict is None:
             todo.append(one)
-            continue
-        scores = recorded[one.assignment].get(one.student)
+        else:
+            held.append(verdict)
+    return held, todo
+
+
+def _record_again(book, held):
+    """Record the verdicts that this gradebook lacks: it may be another one than that of the run before."""
+    recorded = {name: book.scores(name) for name in {verdict["assignment"] for verdict in held}}
+    for verdict in held:
+        scores = recorded[verdict["assignment"]].get(verdict["student"], {})
         rows = verdict["exercises"]
-        if scores is None or any(
-            row["score"] is not None and scores.get(f"check_{row['name']}") is None for row in rows
-        ):
-            book.record(one.student, verdict, verdict["submitted_at"])
-        verdicts.append(verdict | {"fresh": False})
-    return verdicts, todo
+        if not scores or any(row["score"] is not None and scores.get(f"check_{row['name']}") is None for row in rows):
+            book.record(verdict["student"], verdict, verdict["submitted_at"])
 
 
 def _still_holds(course, one, limits):

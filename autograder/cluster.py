@@ -1,9 +1,9 @@
 """Spreading submissions over Dask workers."""
 
 import contextlib
-import itertools
 import logging
 import time
+from collections import Counter
 
 import dask
 from distributed import Client, LocalCluster, as_completed
@@ -13,7 +13,8 @@ from autograder.course import CommandError
 from autograder.grade import not_graded
 from autograder.sandbox import SandboxUnavailable
 
-AHEAD = 3  # submissions that wait at the scheduler for each worker, so that none is idle
+BATCH = 8  # submissions that travel together at most
+AHEAD = 3  # batches at the scheduler for each worker, so that none is idle
 PATIENCE = 30  # seconds for a scheduler to answer
 POLL = 0.005  # seconds between two looks
 TRIES = 5  # for a submission whose scheduler or worker goes away
@@ -61,37 +62,50 @@ def _client(stack, workers, scheduler):
 
 
 def _run(client, todo, task, limits):
-    left = iter(todo)
-    doing, tries = {}, {}
+    left = list(reversed(todo))
+    workers = max(1, sum(client.nthreads().values()))
+    size = max(1, min(BATCH, len(todo) // (4 * workers)))
+    doing, tries = {}, Counter()
     finished = as_completed(loop=client.loop, with_results=True, raise_errors=False)
 
-    def submit(several):
-        for one in several:
-            tries[one] = tries.get(one, 0) + 1
-            future = client.submit(grade_handed, *task(one), limits, pure=False)
-            doing[future] = one
+    def submit(batch):
+        if batch:
+            tries.update(batch)
+            future = client.submit(_grade_batch, [task(one) for one in batch], limits, pure=False)
+            doing[future] = batch
             finished.add(future)
 
-    submit(itertools.islice(left, AHEAD * max(1, sum(client.nthreads().values()))))
+    def following():
+        return [left.pop() for _ in range(min(size, len(left)))]
+
+    for _ in range(AHEAD * workers):
+        submit(following())
     while doing:
         while not finished.has_ready():
             time.sleep(POLL)
             if client.status == "closed":
                 raise CommandError("the Dask scheduler has gone: start it, and the same command goes on from there")
             # A scheduler that was started again knows nothing of what the one before it was given.
-            submit([doing.pop(future) for future in list(doing) if future.status == "lost"])
+            for future in [future for future in doing if future.status == "lost"]:
+                submit(doing.pop(future))
         future, result = next(finished)
-        one = doing.pop(future, None)
-        if one is None:
-            continue
-        submit(itertools.islice(left, 1))
+        batch = doing.pop(future, ())
+        submit(following())
         if future.status == "finished":
-            yield one, *result
-        elif future.status == "error" and isinstance(result[1], SandboxUnavailable):
-            raise result[1]
-        elif future.status != "error" and tries[one] < TRIES:
-            submit([one])
-        else:
-            lost = "its worker was lost each time it was graded: has it enough memory?"
-            reason = f"{lost} ({type(result[1]).__name__})" if future.status == "error" else lost
-            yield one, not_graded(reason, assignment=one.assignment, seed=one.seed, limits=limits), None, 0.0
+            for one, graded in zip(batch, result, strict=False):
+                yield one, *graded
+            continue
+        error = result[1] if future.status == "error" else None
+        if isinstance(error, SandboxUnavailable):
+            raise error
+        for one in batch:  # on its own, so that none suffers for its neighbour
+            if len(batch) > 1 or (error is None and tries[one] < TRIES):
+                submit([one])
+            else:
+                reason = f"its worker was lost each time it was graded ({error!r}): has it enough memory?"
+                verdict = not_graded(reason, assignment=one.assignment, seed=one.seed, limits=limits)
+                yield one, verdict, None, 0.0
+
+
+def _grade_batch(tasks, limits):
+    return [grade_handed(*task, limits) for task in tasks]

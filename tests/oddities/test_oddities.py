@@ -345,7 +345,7 @@ def test_what_cannot_be_read_says_why(data, reason):
 
 
 @pytest.mark.parametrize(
-    "source", ["-" * 10**5 + "1", "(" * 1000, "\0", "\ud800", "x" * 200_000, "if 1:\n" * 500, "%a\n" * 5000]
+    "source", ["-" * 10**5 + "1", "(" * 1000, "\0", "\ud800", "x" * 200_000, "if 1:\n" * 500, "%a\n" * 500]
 )
 def test_strange_code_harms_nothing_else(right, source):
     data = json.dumps({**right, "cells": [*right["cells"], code(source)]}).encode()

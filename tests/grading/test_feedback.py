@@ -1,0 +1,93 @@
+"""Nothing from a submission becomes markup in a page that is given back."""
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+from build import notebook, submit
+
+from autograder.feedback import feedback
+from autograder.grade import close_sandbox, grade
+
+NASTY = "<script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}</p></body><a href='javascript:alert(1)'>x</a>"
+ALLOWED = {"html", "meta", "title", "style", "body", "h1", "h2", "p", "ul", "li", "div", "span", "strong", "code", "a"}
+
+
+class Tags(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.text = set(), set(), ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        if tag not in ("meta", "html"):
+            self.attributes |= {name for name, _ in attributes}
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def is_plain(page):
+    found = Tags(page)
+    assert found.tags <= ALLOWED
+    assert found.attributes <= {"class", "href"}
+    assert "49" not in found.text
+    return found
+
+
+@pytest.fixture
+def verdict():
+    row = {
+        "name": NASTY,
+        "status": "partly passed",
+        "score": 1.0,
+        "max_score": 3.0,
+        "failures": [{"subtest": "a", "message": NASTY, "misconception": NASTY, "hidden": False}],
+        "subtests": [{"name": "a", "title": NASTY, "weight": 1.0, "hidden": False, "passed": False}],
+        "section": NASTY,
+        "anchor": "x",
+    }
+    return {
+        "assignment": "patchify",
+        "status": "partly graded",
+        "reason": NASTY,
+        "repairs": [NASTY],
+        "cell_errors": [NASTY],
+        "score": 1.0,
+        "max_score": 3.0,
+        "exercises": [row],
+    }
+
+
+def test_markup_is_shown_as_text(verdict):
+    found = is_plain(feedback(verdict, NASTY, book="https://example.org/book"))
+    assert found.text.count("<script>alert(1)</script>") >= 8
+
+
+def test_links_go_to_the_book(verdict):
+    verdict["exercises"][0]["section"] = "Cut and put back"
+    page = feedback(verdict, "ada", book="https://example.org/book/")
+    assert 'href="https://example.org/book/patchify.html#x"' in page
+    assert "href" not in Tags(feedback(verdict, "ada")).attributes
+
+
+def test_markup_in_an_exception_and_in_a_cell(verdict):
+    made = notebook()
+    for cell in made["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == "patchify":
+            cell["source"] = f"def patchify(img, P):\n    raise ValueError({NASTY!r})"
+    made["cells"].append({"cell_type": "code", "metadata": {}, "source": f"raise ValueError({NASTY!r})", "outputs": []})
+    found, _ = grade(json.dumps(made).encode(), filename=f"{NASTY.replace('/', '')}.ipynb")
+    close_sandbox()
+    assert found["cell_errors"]
+    is_plain(feedback(found, "ada"))
+
+
+def test_markup_in_names_of_folders(course):
+    student = "<b>x<script>alert(1)"
+    submit(course.folder, student, "no notebook")
+    course.run("grade")
+    is_plain(course.page(student))
+    course.run("report")
+    assert "<script" not in (course.folder / "report.html").read_text()
