@@ -13,3 +13,8 @@ c.CourseDirectory.source_directory = "_build/source"  # made by `make exercises`
 c.CourseDirectory.release_directory = "exercises"
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
 c.ExecutePreprocessor.timeout = 60  # seconds a cell
+
+# Settings of `python -m autograder`, which nbgrader passes over.
+c.Autograder.seed = 0  # hidden cases are drawn from it: set your own for a class, and keep it to yourself
+c.Autograder.seed_per_student = False  # True: each student's hidden cases are drawn from a seed of their own
+c.Autograder.book = ""  # where your class reads the book on the web, for the links in the feedback
