@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 from course_html import details, parse, parse_inline, tag
+from course_run import chapters
+from course_site import add_module
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -76,16 +78,18 @@ class Task(SphinxDirective):
         if not self.config.solutions_hidden:
             body.append(details("Solution", _python(text.solution), classes=["solution"]))
         body.append(tag("p", *notebook_links(self, exercise.chapter), classes=["notebook-links"]))
-        # The editor on the page finds its exercises by these attributes
+        attributes = {"data_exercise": name, "data_chapter": exercise.chapter}
+        if exercise.chapter in chapters():
+            attributes["data_solve"] = True  # the reader's browser can run it
+            add_module(self.env, "solve")
         return [
             tag(
                 "section",
                 *body,
                 ids=[label],
                 classes=["exercise"],
-                data_exercise=name,
-                data_chapter=exercise.chapter,
                 aria_labelledby=f"{label}-title",
+                **attributes,
             )
         ]
 

@@ -1,14 +1,19 @@
 """One browser for the whole run, cut off from every host but the site's own server."""
 
+import contextlib
 import functools
 import http.server
 import os
 import shutil
+import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
 
+ROOT = Path(__file__).parents[2]
+PACKAGES = "numpy, scipy and openblas of the release 0.27.7"
 FLAGS = [
     "--no-sandbox",  # the tests may run as root
     "--disable-gpu",
@@ -26,13 +31,55 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
+    def copyfile(self, source, outputfile):
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the page was left
+            super().copyfile(source, outputfile)
 
-@pytest.fixture(scope="session")
-def address(site):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site))
+
+@contextlib.contextmanager
+def served(folder):
+    """Serve a folder; yields its address."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    with served(site) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def runtime():
+    """A folder with Pyodide and its packages, as `make book PYODIDE=<folder>` takes one."""
+    packages = os.environ.get("PYODIDE_PACKAGES")
+    if not packages:
+        pytest.skip(f"PYODIDE_PACKAGES names no folder with Pyodide's packages ({PACKAGES})")
+    if not shutil.which("npm"):
+        pytest.skip("npm, which brings Pyodide's runtime, is not here")
+    folder = ROOT / "_build" / "pyodide"
+    if not (folder / "pyodide.mjs").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["npm", "pack", "--silent", "pyodide@0.27.7"], cwd=folder, check=True, capture_output=True)
+        subprocess.run(["tar", "xzf", "pyodide-0.27.7.tgz", "--strip-components=1"], cwd=folder, check=True)
+    for file in Path(packages).iterdir():
+        if file.suffix in (".whl", ".zip"):
+            shutil.copyfile(file, folder / file.name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def solving(site, runtime, tmp_path_factory):
+    """The address of the site with Pyodide in it."""
+    from course_run import write_run
+
+    html = tmp_path_factory.mktemp("site") / "html"
+    shutil.copytree(site, html)
+    write_run(html, "", runtime)
+    with served(html) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
@@ -45,11 +92,11 @@ def browser():
         browser.close()
 
 
-@pytest.fixture
-def visit(browser, address):
-    """Open a page of the site: `visit("book/intro.html", width=390, color_scheme="dark")`.
+@contextlib.contextmanager
+def visits(browser, address):
+    """A function that opens pages of a site: `visit("book/intro.html", width=390, color_scheme="dark")`.
 
-    At the end of the test every page must have a clean console and have asked no other host for anything.
+    At the end every page must have a clean console and have asked no other host for anything.
     """
     complaints, contexts = [], []
 
@@ -81,3 +128,17 @@ def visit(browser, address):
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Open pages of the site as it is published: see `visits`."""
+    with visits(browser, address) as visit:
+        yield visit
+
+
+@pytest.fixture
+def visit_bundled(browser, solving):
+    """Open pages of the site with Pyodide in it."""
+    with visits(browser, solving) as visit:
+        yield visit

@@ -167,6 +167,7 @@ def test_what_authors_write_builds(good):
     assert "nothing moves" in soup.find("patch-average").text.lower()
     assert [script["src"] for script in soup.select("script[type=module]")] == [
         "_static/course.js",
+        "widgets/solve.js",
         "widgets/quiz.js",
         "widgets/patch-average.js",
     ]

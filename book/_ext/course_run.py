@@ -1,0 +1,108 @@
+"""What the pages need to run Python: the course's own code as a wheel, and where Pyodide lies."""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tomllib
+import zipfile
+from pathlib import Path
+
+from autograder.exercise import CHAPTERS
+
+ROOT = Path(__file__).parents[2]
+CORE = ("__init__", "calls", "compare", "exercise", "judge", "page")
+RUNTIME = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+
+
+def chapters():
+    """The chapters that a browser can run, with the packages each needs: those without PyTorch."""
+    found = {}
+    for chapter in CHAPTERS:
+        files = [ROOT / "solutions" / f"{chapter}.py", ROOT / "autograder" / "cases" / f"{chapter}.py"]
+        if all(file.exists() for file in files):
+            text = "".join(file.read_text(encoding="utf-8") for file in files)
+            if "import torch" not in text:
+                found[chapter] = ["numpy", "scipy"] if "from scipy" in text else ["numpy"]
+    return found
+
+
+def wheel():
+    """The wheel's file name and content: the checks and the solutions they compare with. Always the same bytes."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    stem = f"{project['name'].replace('-', '_')}-{project['version']}"
+    paths = [f"autograder/{module}.py" for module in CORE] + ["autograder/cases/__init__.py", "solutions/__init__.py"]
+    paths += [f"{folder}/{chapter}.py" for chapter in chapters() for folder in ("autograder/cases", "solutions")]
+    files = {path: (ROOT / path).read_bytes() for path in sorted(paths)}
+    info = f"{stem}.dist-info"
+    files[f"{info}/METADATA"] = (
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n".encode()
+    )
+    files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: course\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    record = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
+    files[f"{info}/RECORD"] = record.encode()
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in files.items():
+            archive.writestr(zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
+    return f"{stem}-py3-none-any.whl", content.getvalue()
+
+
+def runtime_files(folder):
+    """The files of a Pyodide folder that the site needs.
+
+    Raises
+    ------
+    ValueError
+        If one is missing, or a package is not the one that `pyodide-lock.json` names.
+    """
+    folder = Path(folder)
+    missing = [name for name in RUNTIME if not (folder / name).is_file()]
+    if missing:
+        raise ValueError(f"PYODIDE={folder}: no {', '.join(missing)} there")
+    packages = json.loads((folder / "pyodide-lock.json").read_text())["packages"]
+    files, wanted = list(RUNTIME), {package for needed in chapters().values() for package in needed}
+    while wanted:
+        package = packages[wanted.pop()]
+        file = folder / package["file_name"]
+        if file.name in files:
+            continue
+        if not file.is_file():
+            raise ValueError(f"PYODIDE={folder}: no {file.name} there")
+        if hashlib.sha256(file.read_bytes()).hexdigest() != package["sha256"]:
+            raise ValueError(f"PYODIDE={folder}: {file.name} is not the file that pyodide-lock.json names")
+        files.append(file.name)
+        wanted.update(package["depends"])
+    return [folder / name for name in files]
+
+
+def write_run(html, address, folder=""):
+    """Write `run/` into a built site: the wheel, the settings and, when a folder of it is given, Pyodide."""
+    target = Path(html) / "run"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    name, content = wheel()
+    (target / name).write_bytes(content)
+    if folder:
+        (target / "pyodide").mkdir()
+        for file in runtime_files(folder):
+            shutil.copyfile(file, target / "pyodide" / file.name)
+    settings = {
+        "pyodide": "pyodide/" if folder else address,
+        # The digest, so that no browser keeps an old one
+        "wheel": f"{name}?{hashlib.sha256(content).hexdigest()[:12]}",
+        "packages": chapters(),
+    }
+    (target / "settings.json").write_text(json.dumps(settings, indent=1))
+
+
+def write_settings(app, exception):
+    if not exception and app.builder.format == "html":
+        write_run(app.outdir, app.config.pyodide_address, os.environ.get("PYODIDE", ""))
+
+
+def setup(app):
+    app.add_config_value("pyodide_address", "", "html", str)
+    app.connect("build-finished", write_settings)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,92 @@
+// Python in the reader's browser. The page ends this worker when it runs for too long.
+
+const SHOWN = 20000; // characters of output
+
+const site = new URL("../run/settings.json", import.meta.url);
+let booting = null;
+
+/** Count what is loaded, for the page to show. */
+function countDownloads() {
+  const original = self.fetch;
+  let bytes = 0;
+  self.fetch = async (...request) => {
+    const response = await original(...request);
+    if (!response.ok || !response.body) return response;
+    const counted = response.body.pipeThrough(
+      new TransformStream({
+        transform(chunk, controller) {
+          bytes += chunk.length;
+          postMessage({ progress: `${(bytes / 1e6).toFixed(1)} MB` });
+          controller.enqueue(chunk);
+        },
+      }),
+    );
+    return new Response(counted, { status: response.status, headers: response.headers });
+  };
+  return () => (self.fetch = original);
+}
+
+async function load(address) {
+  const response = await fetch(address, address === site ? { cache: "no-cache" } : {});
+  if (!response.ok) throw new Error(`${response.status} for ${address}`);
+  return response;
+}
+
+async function boot(chapter) {
+  const stopCounting = countDownloads();
+  const settings = await (await load(site)).json();
+  const runtime = new URL(settings.pyodide, site).href;
+  const wheel = load(new URL(settings.wheel, site)).then((response) => response.arrayBuffer());
+  wheel.catch(() => {}); // said where it is awaited
+  const { loadPyodide } = await import(`${runtime}pyodide.mjs`);
+  const pyodide = await loadPyodide({ indexURL: runtime });
+  const problems = [];
+  const packages = settings.packages[chapter];
+  await pyodide.loadPackage(packages, { messageCallback() {}, errorCallback: (text) => problems.push(text) });
+  const missing = packages.filter((name) => !(name in pyodide.loadedPackages));
+  if (missing.length) throw new Error(`${missing.join(", ")} did not load. ${problems.join(" ")}`);
+  pyodide.unpackArchive(await wheel, "zip", { extractDir: "/course" });
+  pyodide.runPython("import sys; sys.path.insert(0, '/course')");
+  const solve = pyodide.pyimport("autograder.page").solve;
+  stopCounting();
+  return { pyodide, solve };
+}
+
+/** Pass on what Python prints, in pieces, up to a limit. */
+function showOutput(pyodide) {
+  const decoder = new TextDecoder();
+  let waiting = "", shown = 0, last = performance.now();
+  function flush() {
+    if (waiting) postMessage({ output: waiting });
+    waiting = "";
+    last = performance.now();
+  }
+  const handler = {
+    write(bytes) {
+      if (shown <= SHOWN) {
+        const text = decoder.decode(bytes, { stream: true });
+        shown += text.length;
+        waiting += shown <= SHOWN ? text : `${text.slice(0, SHOWN)}\n… the rest is not shown\n`;
+        if (performance.now() - last > 50 || shown > SHOWN) flush();
+      }
+      return bytes.length;
+    },
+  };
+  pyodide.setStdout(handler);
+  pyodide.setStderr(handler);
+  return flush;
+}
+
+self.onmessage = async ({ data: { chapter, name, code, setup, before, checking } }) => {
+  try {
+    booting ??= boot(chapter);
+    const { pyodide, solve } = await booting;
+    const flush = showOutput(pyodide);
+    postMessage({ started: true });
+    const answer = JSON.parse(solve(name, code, pyodide.toPy(setup), pyodide.toPy(before), checking));
+    flush();
+    postMessage({ answer });
+  } catch (error) {
+    postMessage({ failed: String(error.message ?? error) });
+  }
+};

@@ -1,0 +1,32 @@
+// What is kept on the reader's machine: exercises and quizzes, by name.
+
+const PREFIX = "patches-and-positions/";
+
+/** What was kept under a name, or null. */
+export function read(name) {
+  try {
+    return JSON.parse(localStorage.getItem(PREFIX + name));
+  } catch {
+    return null;
+  }
+}
+
+/** Keep a value under a name; null forgets it. False when the browser keeps nothing. */
+export function write(name, value) {
+  try {
+    if (value === null) localStorage.removeItem(PREFIX + name);
+    else localStorage.setItem(PREFIX + name, JSON.stringify(value));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The names of all that is kept. */
+export function names() {
+  try {
+    return Object.keys(localStorage).filter((key) => key.startsWith(PREFIX)).map((key) => key.slice(PREFIX.length));
+  } catch {
+    return [];
+  }
+}
