@@ -16,6 +16,8 @@ from autograder.exercise import CHAPTERS
 def main(arguments=None):
     """Run a command; returns the exit status."""
     options = _parser().parse_args(arguments)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that knows fewer characters than a student's name
     try:
         return options.run(options, Course.here()) or 0
     except CommandError as error:
@@ -136,7 +138,9 @@ def _summary(verdicts):
         counts[verdict["status"]] = counts.get(verdict["status"], 0) + 1
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
     fresh = sum(verdict["fresh"] for verdict in verdicts)
-    return "\n".join([*lines, "", f"{len(verdicts)} submissions: {told}; {fresh} in this run"])
+    return "\n".join(
+        [*lines, "", f"{len(verdicts)} submission{'s' * (len(verdicts) != 1)}: {told}; {fresh} in this run"]
+    )
 
 
 def _score(verdict):
@@ -188,7 +192,7 @@ def _grade_file(options, course):
     finally:
         close_sandbox()
     if options.json:
-        print(json.dumps(documented(verdict), ensure_ascii=False, indent=1))
+        print(json.dumps(documented(verdict), indent=1))
         return
     print(f"{verdict['assignment'] or options.notebook.name}: {verdict['status']}, {_score(verdict)} points")
     for line in (verdict["reason"], *verdict["repairs"], *verdict["cell_errors"]):
@@ -204,7 +208,7 @@ def _inspect(options, course):
 
     found = inspect(_bytes(options.notebook), options.assignment, options.notebook.name)
     if options.json:
-        print(json.dumps(found, ensure_ascii=False, indent=1))
+        print(json.dumps(found, indent=1))
         return
     print(f"{options.notebook.name}: {found['status']}" + (f", {found['reason']}" if found["reason"] else ""))
     if found["repairs"]:
@@ -228,7 +232,7 @@ def _report(options, course):
 
     report = collect(course, options.gradebook or course.gradebook, options.assignment)
     if options.json:
-        _output(json.dumps(report, ensure_ascii=False, indent=1) + "\n", options.output)
+        _output(json.dumps(report, indent=1) + "\n", options.output)
     else:
         path = options.output or Path("report.html")
         _output(as_page(report), path)

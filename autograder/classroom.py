@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import stat
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -143,13 +144,20 @@ def _find(course, submitted, assignment, student, seed):
     """The submissions in nbgrader's folders, `submitted/<student>/<assignment>/`."""
     if not submitted.is_dir():
         raise CommandError(f"there is no folder {submitted}")
-    handed = []
+    handed, skipped = [], set()
     for home in sorted(submitted.iterdir()):
         if home.name.startswith(".") or not home.is_dir() or (student and home.name != student):
             continue
+        if home.name != os.fsencode(home.name).decode("utf-8", "replace"):
+            skipped.add(ascii(home.name))  # a name that no gradebook takes
+            continue
         for folder in sorted(home.iterdir()):
-            if folder.name in CHAPTERS and folder.is_dir() and assignment in (None, folder.name):
+            if folder.name not in CHAPTERS and folder.is_dir():
+                skipped.add(folder.name)
+            elif folder.is_dir() and assignment in (None, folder.name):
                 handed.append(_choose(home.name, folder, course.seed_for(home.name, seed)))
+    if skipped:
+        print(f"passed over, for they are no chapters: {', '.join(sorted(skipped))}", file=sys.stderr)
     if not handed:
         whose = f" of {student}" if student else ""
         what = f" for {assignment}" if assignment else ""

@@ -31,7 +31,10 @@ class Course:
         root = Path.cwd()
         if not (root / "nbgrader_config.py").exists():
             return cls(root, Config())
-        return cls(root, PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config())
+        try:
+            return cls(root, PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config())
+        except Exception as error:  # it is a program, and may do anything
+            raise CommandError(f"nbgrader_config.py: {type(error).__name__}: {error}") from error
 
     def folder(self, step):
         """The folder of one of nbgrader's steps: "source", "release", "submitted", "autograded", "feedback"."""

@@ -127,3 +127,8 @@ def test_doctor(course):
     done = course.run("doctor")
     assert "grading     works" in done.stdout
     assert "bubblewrap works" in done.stdout
+
+
+def test_a_broken_configuration_is_named(course):
+    (course.folder / "nbgrader_config.py").write_text("c = get_config(\n")
+    assert "nbgrader_config.py: SyntaxError" in course.run("grade", status=1).stderr

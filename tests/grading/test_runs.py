@@ -28,7 +28,7 @@ def test_only_what_changed_is_graded_again(course):
     submit(course.folder, "emil", notebook(STUDENTS["ada"]))
     assert last_line(course.run("grade")) == "2 submissions: 2 graded; 1 in this run"
     assert course.verdict("emil")["score"] == 12
-    assert last_line(course.run("grade", "--force", "--student", "ada")) == "1 submissions: 1 graded; 1 in this run"
+    assert last_line(course.run("grade", "--force", "--student", "ada")) == "1 submission: 1 graded; 1 in this run"
     # A verdict of other tests is made again; so is one whose feedback was thrown away.
     path = course.folder / "autograded" / "ada" / "patchify" / "verdict.json"
     path.write_text(json.dumps(course.verdict("ada") | {"version": "0123456789ab"}))
@@ -203,3 +203,12 @@ def test_an_empty_folder(course):
     course.run("grade")
     assert course.verdict("lea")["status"] == "not readable"
     assert "homework.docx" in course.verdict("lea")["reason"]
+
+
+def test_folders_that_are_no_chapter_are_told(course):
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    submit(course.folder, "bob", notebook(STUDENTS["ada"]), assignment="patchfy")
+    (course.folder / "submitted" / os.fsdecode(b"caf\xe9") / "patchify").mkdir(parents=True)
+    done = course.run("grade")
+    assert last_line(done) == "1 submission: 1 graded; 1 in this run"
+    assert "passed over, for they are no chapters: 'caf\\udce9', patchfy" in done.stderr

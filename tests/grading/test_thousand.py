@@ -40,7 +40,7 @@ def hostile():
 
 def test_a_thousand(course):
     plain, bad = kinds(), hostile()
-    contents = {f"{name}-{n:03}": plain[name] for n in range(65) for name in plain}
+    contents = {f"{name}-{n:03}": plain[name] for n in range(70) for name in plain}
     contents |= {f"{name}-{n:03}": bad[name] for n in range(15) for name in bad}
     assert len(contents) >= 1000
     for student, content in contents.items():
