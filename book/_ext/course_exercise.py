@@ -79,7 +79,7 @@ class Task(SphinxDirective):
             body.append(details("Solution", _python(text.solution), classes=["solution"]))
         body.append(tag("p", *notebook_links(self, exercise.chapter), classes=["notebook-links"]))
         attributes = {"data_exercise": name, "data_chapter": exercise.chapter}
-        if exercise.chapter in chapters():
+        if exercise.chapter in chapters() and not self.config.solutions_hidden:
             attributes["data_solve"] = True  # the reader's browser can run it
             add_module(self.env, "solve")
         return [

@@ -98,7 +98,12 @@ def write_run(html, address, folder=""):
 
 
 def write_settings(app, exception):
-    if not exception and app.builder.format == "html":
+    if exception or app.builder.format != "html":
+        return
+    if app.config.solutions_hidden:
+        # The check compares with the solutions, so they go to whoever runs it. An earlier build may have left them.
+        shutil.rmtree(Path(app.outdir) / "run", ignore_errors=True)
+    else:
         write_run(app.outdir, app.config.pyodide_address, os.environ.get("PYODIDE", ""))
 
 

@@ -183,8 +183,10 @@ def test_the_same_source_gives_the_same_figure(good, tmp_path):
 
 
 def test_solutions_can_be_hidden(tmp_path):
-    done = build(tmp_path, {"page": "# A page\n\n```{task} patchify\n```\n"}, SOLUTIONS="hidden")
-    assert done.returncode == 0, done.stdout + done.stderr
+    """From a site that showed them, too."""
+    for solutions in ("shown", "hidden"):
+        done = build(tmp_path, {"page": "# A page\n\n```{task} patchify\n```\n"}, SOLUTIONS=solutions)
+        assert done.returncode == 0, done.stdout + done.stderr
     site = tmp_path / "_build/html"
     page = BeautifulSoup((site / "page.html").read_text(), "html.parser")
     assert "raise NotImplementedError" in page.text
