@@ -18,7 +18,7 @@ from autograder.source import exercise_texts, notebook, solution_name
 
 ROOT = Path(__file__).parents[1]
 KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-SETUP = "# The course's checks. The book's page *Get started* says how to install them.\nfrom autograder import check"
+SETUP = "# The checks come with the course: `make lab` opens the notebooks beside them.\nfrom autograder import check"
 
 
 def source_notebook(chapter):
