@@ -16,13 +16,14 @@ from difflib import get_close_matches
 from autograder import exercise
 
 MAX_FILE = 16 << 20  # bytes; read as JSON, a hostile file takes some thirty times its size
-MAX_CODE = 1 << 18  # characters of code
+MAX_CELLS = 2000
+MAX_CODE = 1 << 18  # characters of code, and of text that may hold some
+MAX_JOINED = 20  # cells that go on with the one before
 MAX_MAGICS = 50  # lines of magic in a cell
 
 # Cell magics that run their body as Python; the body of any other is not Python.
 _PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "python", "python3")
 _MAGIC = re.compile(r"[%!?]|(?P<target>\w[\w., ]*?)\s*=\s*[%!]|.*\?$")
-_FENCE = re.compile(r"^(```+|~~~+)[^\n]*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"(?:async )?def |class |@|import |from ")
 
 
@@ -267,6 +268,8 @@ def _cells(document, repairs):
         repairs.append("an old notebook format (nbformat 3) brought up to date")
     if not isinstance(cells, list):
         raise NotReadable("it is no notebook (it has no list of cells)")
+    if len(cells) > MAX_CELLS:
+        raise NotReadable(f"it has more than {MAX_CELLS:,} cells: delete what is not yours")
     found, ids, without_id, odd = [], [], 0, 0
     for cell in cells:
         source = _source(cell) if isinstance(cell, dict) else None
@@ -304,13 +307,13 @@ def _grade_id(cell):
     metadata = cell.get("metadata")
     nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
-    return grade_id if isinstance(grade_id, str) else ""
+    return grade_id if isinstance(grade_id, str) and len(grade_id) <= 200 else ""
 
 
 def _votes(cells):
     """The exercises, of any chapter, that the cells define in whatever form or are named after."""
     for cell in cells:
-        text = re.findall(r"^\s*def (\w+)\(", cell.source, re.MULTILINE)
+        text = re.findall(r"^[ \t]*def (\w+)\(", cell.source, re.MULTILINE)
         for name in {*text, cell.grade_id, *(name for name, _ in _bound(cell.code))}:
             if name in names():
                 yield name
@@ -334,17 +337,18 @@ def _recognise(cells, filename):
 def _bound(code):
     try:
         return list(bindings(parse(code)))
-    except SyntaxError:
+    except (SyntaxError, RecursionError):  # a thousand branches of one `if` lie within one another
         return []
 
 
 def _join_split_cells(cells, repairs):
     """A function split over two cells: the second goes on where the first stops, indented."""
-    last = None
+    last, count = None, 0
     for number, cell in enumerate(cells, start=1):
         if cell.kind != "code" or not cell.source.strip():
             continue
-        if last is not None and cell.source.lstrip("\n")[:1].isspace():
+        if last is not None and count < MAX_JOINED and cell.source.lstrip("\n")[:1].isspace():
+            count += 1
             joined, error, _ = python(f"{last.code}\n{cell.source}")
             if not error:
                 last.code, last.error, cell.code, cell.error = joined, "", "", ""
@@ -356,9 +360,14 @@ def _join_split_cells(cells, repairs):
 def _recover_code(cells, its_names, repairs):
     """Take a definition out of a cell that would not run, where the notebook has no other of that function."""
     written = {name for cell in cells for name, node in _bound(cell.code) if not is_stub(node)}
+    text = 0  # characters looked at outside of code cells, where a pasted picture may stand
     for number, cell in enumerate(cells, start=1):
         if cell.kind == "code" and not cell.error:
             continue
+        if cell.kind != "code":
+            if text + len(cell.source) > MAX_CODE:
+                continue
+            text += len(cell.source)
         code = _readable_part(cell)
         fresh = [n for n, node in _bound(code) if n in its_names and n not in written and not is_stub(node)]
         if not fresh and not (cell.kind != "code" and cell.grade_id in its_names and _bound(code)):
@@ -382,8 +391,21 @@ def _readable_part(cell):
     code, error, _ = python(cell.source)
     if not error:
         return code
-    blocks = [python(block)[:2] for _, block in _FENCE.findall(cell.source)]
+    blocks = [python(block)[:2] for block in _fenced(cell.source)]
     return "\n".join(code for code, error in blocks if not error)
+
+
+def _fenced(text):
+    """The blocks of code in a Markdown text, line by line: a regular expression can take for ever over it."""
+    fence, block = "", []
+    for line in text.split("\n"):
+        if fence and line.startswith(fence):
+            yield "\n".join(block)
+            fence = ""
+        elif fence:
+            block.append(line)
+        elif line.startswith(("```", "~~~")):
+            fence, block = line[: len(line) - len(line.lstrip(line[0]))], []
 
 
 def _find_homes(submission, its_names):
