@@ -21,7 +21,8 @@ def mathml(builder, node, *, display):
     latex = node.astext().replace("\n", " ")  # a backslash at the end of a line is a space
     converter = _converter(tuple(sorted(builder.config.math_macros.items())))
     try:
-        return converter.convert_with_local_state(latex, displaystyle=display)
+        made = converter.convert_with_local_state(latex, displaystyle=display)
+        return made.replace("<mo>′</mo>", '<mo class="prime">′</mo>')
     except LatexError as error:
         logger.warning("formula %r: %s", latex, error, location=node, type="course", subtype="math")
         return "<code></code>"

@@ -9,6 +9,7 @@ from pathlib import Path
 from course_html import tag
 from docutils import nodes
 from docutils.parsers.rst import directives
+from myst_nb.core import render
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -99,6 +100,20 @@ def depart_citation(self, node):
     self.body.append("</div>\n")
 
 
+def join_streams(outputs):
+    """Make what a cell prints one block, exactly as printed, however many pieces the kernel sent it in."""
+    joined, streams = [], {}
+    for output in outputs:
+        name = output["name"] if output["output_type"] == "stream" else None
+        if name in streams:
+            streams[name]["text"] += output["text"]
+        else:
+            joined.append(output)
+            if name:
+                streams[name] = output
+    return joined
+
+
 def sources_digest():
     """What the site is made of, in one number: the tests build it anew when this changes."""
     files = sorted({path for pattern in SOURCES for path in ROOT.glob(pattern) if path.is_file()})
@@ -116,6 +131,7 @@ def sign(app, exception):
 
 
 def setup(app):
+    render.coalesce_streams = join_streams  # MyST-NB's own adds a line end between pieces, hence by timing
     app.add_directive("widget", Widget)
     app.connect("doctree-read", require_alt_text)
     app.add_node(nodes.citation, override=True, html=(visit_citation, depart_citation))

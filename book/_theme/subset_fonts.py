@@ -31,6 +31,22 @@ def codepoints(ranges):
         yield from range(int(first, 16), int(last or first, 16) + 1)
 
 
+def narrow_radicals(font):
+    """Make the taller root signs as wide as the first one: Chromium leaves room for the widest, after every root."""
+    variants = font["MATH"].table.MathVariants
+    root = font.getBestCmap()[0x221A]
+    construction = variants.VertGlyphConstruction[variants.VertGlyphCoverage.glyphs.index(root)]
+    width = font["hmtx"][root][0]
+    names = [record.VariantGlyph for record in construction.MathGlyphVariantRecord]
+    names += [part.glyph for part in construction.GlyphAssembly.PartRecords]
+    for name in names:
+        glyph, advance = font["glyf"][name], font["hmtx"][name][0]
+        glyph.coordinates.scale((width / advance, 1))
+        glyph.coordinates.toInt()
+        glyph.recalcBounds(font["glyf"])
+        font["hmtx"][name] = (width, glyph.xMin)
+
+
 def main(source):
     options = subset.Options(
         flavor="woff2", hinting=False, notdef_outline=True, layout_features=["kern", "ssty", "mark", "mkmk", "ccmp"]
@@ -39,6 +55,7 @@ def main(source):
     cutter = subset.Subsetter(options)
     cutter.populate(unicodes=codepoints(RANGES))
     cutter.subset(font)
+    narrow_radicals(font)
     target = Path(__file__).parent / "course/static/fonts/stix-two-math.woff2"
     subset.save_font(font, target, options)
     print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
