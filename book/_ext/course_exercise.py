@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from course_html import details, parse, parse_inline, tag
+from course_progress import note
 from course_run import chapters
 from course_site import add_module
 from docutils import nodes
@@ -82,6 +83,7 @@ class Task(SphinxDirective):
         if exercise.chapter in chapters() and not self.config.solutions_hidden:
             attributes["data_solve"] = True  # the reader's browser can run it
             add_module(self.env, "solve")
+            note(self.env, "exercise", f"exercise/{name}", text.title.replace("`", ""), label)
         return [
             tag(
                 "section",

@@ -2,6 +2,7 @@
 
 import yaml
 from course_html import details, parse, parse_inline, tag
+from course_progress import note
 from course_site import add_module
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -26,6 +27,8 @@ class Quiz(SphinxDirective):
         data = self._data()
         kind = data["kind"]
         add_module(self.env, "quiz")
+        number = self.env.temp_data["quiz_number"] = self.env.temp_data.get("quiz_number", 0) + 1
+        note(self.env, "quiz", f"quiz/{label}", f"Question {number}", label)
         attributes = {"data_kind": kind}
         if kind == "numeric":
             attributes |= {"data_answer": repr(data["answer"]), "data_tolerance": repr(data.get("tolerance", 0))}

@@ -1,4 +1,6 @@
-// Checks the answers of the {quiz} questions on a page.
+// Checks the answers of the {quiz} questions on a page, and keeps them.
+
+import { read, write } from "./store.js";
 
 /** A number as people type it: 1,000 and 1 000 are a thousand, 2/3 and 2^10 are worked out; else NaN. */
 export function parseNumber(text) {
@@ -36,6 +38,22 @@ function check(quiz) {
   const hint = quiz.querySelector(".hint") ? " The hint below may help." : "";
   quiz.dataset.verdict = right === null ? "" : right ? "right" : "wrong";
   quiz.querySelector(".quiz-verdict").textContent = message ?? (right ? "Right." : `Not yet.${hint}`);
+  if (right !== null) write(`quiz/${quiz.id}`, { answer: answerOf(quiz), right });
+}
+
+/** What was typed, or the numbers of the choices. */
+function answerOf(quiz) {
+  const boxes = [...quiz.querySelectorAll("input")];
+  return quiz.dataset.kind === "numeric" ? boxes[0].value : boxes.flatMap((box, number) => (box.checked ? [number] : []));
+}
+
+function bringBack(quiz) {
+  const kept = read(`quiz/${quiz.id}`);
+  if (!kept) return;
+  const boxes = [...quiz.querySelectorAll("input")];
+  if (quiz.dataset.kind === "numeric") boxes[0].value = kept.answer;
+  else for (const [number, box] of boxes.entries()) box.checked = kept.answer.includes(number);
+  check(quiz);
 }
 
 for (const quiz of document.querySelectorAll(".quiz")) {
@@ -45,4 +63,5 @@ for (const quiz of document.querySelectorAll(".quiz")) {
   quiz.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && event.target.matches("input")) check(quiz);
   });
+  bringBack(quiz);
 }

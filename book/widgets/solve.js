@@ -36,6 +36,7 @@ function makeExercise(box) {
     busy: make("p", { className: "solve-busy", hidden: true }, make("progress"), make("span")),
     output: make("pre", { className: "solve-output", tabIndex: 0, hidden: true }),
     solved: make("span", { className: "solve-solved" }),
+    isUnsaved: false, // only then is it written when the page is left: another tab may know better
     previous: null, // the code before Reset or a load, which can be brought back
   };
   exercise.verdict.setAttribute("role", "status");
@@ -65,10 +66,11 @@ function makeExercise(box) {
     exercise.previous = null;
     exercise.reset.textContent = "Reset";
     exercise.editor.mark(0);
+    exercise.isUnsaved = true;
     clearTimeout(saving);
     saving = setTimeout(() => keep(exercise), 300);
   });
-  addEventListener("pagehide", () => keep(exercise));
+  addEventListener("pagehide", () => exercise.isUnsaved && keep(exercise));
   exercise.editor.field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
@@ -79,6 +81,7 @@ function makeExercise(box) {
 }
 
 function keep(exercise) {
+  exercise.isUnsaved = false;
   const code = exercise.editor.field.value;
   const untouched = code.trimEnd() === exercise.stub;
   if (untouched && !exercise.isSolved) write(`exercise/${exercise.name}`, null);

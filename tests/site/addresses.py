@@ -57,7 +57,8 @@ def dead_links(site):
     soups = {path.resolve(): BeautifulSoup(path.read_text(), "html.parser") for path in Path(site).rglob("*.html")}
     dead = []
     for path, soup in soups.items():
-        for address in {tag["href"] for tag in soup.find_all(href=True)} | {t["src"] for t in soup.find_all(src=True)}:
+        linked = {tag["href"] for tag in soup.find_all(href=True) if tag.name != "base"}
+        for address in linked | {tag["src"] for tag in soup.find_all(src=True)}:
             parts = urlsplit(address)
             if parts.scheme or parts.netloc:
                 continue

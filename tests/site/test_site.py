@@ -1,6 +1,7 @@
 """The built pages: nothing from elsewhere, no dead link, nothing hidden shown."""
 
 import re
+import zipfile
 
 import pytest
 from addresses import dead_links, outside_addresses
@@ -79,3 +80,41 @@ def test_no_solution_marks_and_no_sources_on_the_site(site):
     assert not (site / "_sources").exists()
     for path in site.glob("book/*.html"):
         assert not re.search(r"### (BEGIN|END)", path.read_text()), path
+
+
+def test_what_finds_the_site_and_what_is_found(site):
+    address = "https://patches-and-positions.github.io/course/"
+    found = re.findall(r"<loc>(.*?)</loc>", (site / "sitemap.xml").read_text())
+    assert f"{address}book/patchify.html" in found
+    assert all((site / one.removeprefix(address)).is_file() for one in found)
+    for path in site.glob("book/*.html"):
+        soup = BeautifulSoup(path.read_text(), "html.parser")
+        assert soup.find("meta", attrs={"name": "description"})["content"].strip(), path
+        picture = soup.find("meta", property="og:image")["content"]
+        assert (site / picture.removeprefix(address)).is_file()
+
+
+def test_a_missing_page_leads_back(site):
+    soup = BeautifulSoup((site / "404.html").read_text(), "html.parser")
+    assert soup.base["href"] == "/course/"
+    assert all((site / link["href"]).is_file() for link in soup.find_all(["a", "link"]))
+
+
+def test_the_copy_for_reading_offline_is_whole(site):
+    with zipfile.ZipFile(site / "patches-and-positions.zip") as archive:
+        names = {name.removeprefix("patches-and-positions/") for name in archive.namelist()}
+        assert "index.html" in archive.read("patches-and-positions/README.txt").decode()
+    for path in (*site.glob("book/*.html"), *site.glob("widgets/*"), site / "index.html", site / "run/settings.json"):
+        assert str(path.relative_to(site)) in names
+    assert not any(name.endswith(".zip") for name in names)
+
+
+def test_what_a_cell_prints_does_not_hang_on_timing():
+    from course_site import join_streams
+
+    def stream(text, name="stdout"):
+        return {"output_type": "stream", "name": name, "text": text}
+
+    figure = {"output_type": "display_data"}
+    pieces = [stream("a\n\nb"), figure, stream(" c\n"), stream("x", "stderr"), stream("d")]
+    assert join_streams(pieces) == [stream("a\n\nb c\nd"), figure, stream("x", "stderr")]
