@@ -1,0 +1,89 @@
+"""What the pages run Python with: the wheel, the runtime's sums, and the code of an editor."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from course_run import RUNTIME, chapters, runtime_files, wheel, write_run
+
+from autograder.page import solve
+from autograder.source import exercise_texts
+
+FILES = {"numpy": "numpy.whl", "scipy": "scipy.whl", "openblas": "openblas.zip"}
+
+
+@pytest.fixture
+def pyodide(tmp_path):
+    """A folder with the names of a Pyodide release."""
+    packages = {
+        name: {"file_name": file, "depends": [], "sha256": hashlib.sha256(file.encode()).hexdigest()}
+        for name, file in FILES.items()
+    }
+    packages["scipy"]["depends"] = ["numpy", "openblas"]
+    folder = tmp_path / "pyodide"
+    folder.mkdir()
+    for name in (*RUNTIME, *FILES.values(), "console.html"):
+        (folder / name).write_text(name)
+    (folder / "pyodide-lock.json").write_text(json.dumps({"packages": packages}))
+    return folder
+
+
+def test_the_site_takes_what_it_needs_of_the_runtime(pyodide, tmp_path):
+    write_run(tmp_path / "html", "https://example.org/", pyodide)
+    names = {path.name for path in (tmp_path / "html/run/pyodide").iterdir()}
+    assert names == {*RUNTIME, *FILES.values()}
+    settings = json.loads((tmp_path / "html/run/settings.json").read_text())
+    assert settings["pyodide"] == "pyodide/" and "example.org" not in str(settings)
+
+
+@pytest.mark.parametrize("name", ["pyodide.asm.wasm", "openblas.zip"])
+def test_a_missing_file_is_named(pyodide, name):
+    (pyodide / name).unlink()
+    with pytest.raises(ValueError, match=f"no {name} there"):
+        runtime_files(pyodide)
+
+
+def test_a_package_with_another_sum_is_refused(pyodide):
+    (pyodide / "openblas.zip").write_text("something else")
+    with pytest.raises(ValueError, match=r"openblas\.zip is not the file that pyodide-lock\.json names"):
+        runtime_files(pyodide)
+
+
+def test_the_wheel_is_enough_for_the_checks(tmp_path):
+    name, content = wheel()
+    assert (name, content) == wheel()
+    (tmp_path / name).write_bytes(content)
+    zipfile.ZipFile(tmp_path / name).extractall(tmp_path / "course")
+    code = exercise_texts("pooling")["mean_then_norm"].solution
+    script = "import sys; sys.path.insert(0, 'course')\nimport autograder; print(autograder.__file__)\n"
+    script += (
+        f"from autograder.page import solve; print(solve('mean_then_norm', {code!r}, ['import numpy as np'], [], True))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(str(tmp_path)) and '"passed"' in done.stdout
+    assert {"patchify", "pooling"} <= set(chapters()) and "small_vit" not in chapters()
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "line", "message"),
+    [
+        ("def patchify(img, P):\n    raise NotImplementedError", "failed", None, "not written yet"),
+        ("x = 1", "failed", None, "There is no function patchify"),
+        ("import numpy\nx = (", "error", 2, "SyntaxError"),
+        ("import sys\n\nsys.exit(3)", "error", 3, "SystemExit: 3"),
+        ("def f():\n    return 1 / 0\nf()", "error", 2, "ZeroDivisionError"),
+    ],
+)
+def test_what_a_reader_is_told(code, kind, line, message):
+    answer = json.loads(solve("patchify", code, ["import numpy as np"], [], True))
+    assert (answer["kind"], answer["line"]) == (kind, line)
+    assert message in answer["message"] and "autograder" not in answer["message"]
+
+
+def test_other_exercises_are_defined_but_not_run(capsys):
+    before = ["print('no')\nimport math\ndef g(x):\n    return math.floor(x)", "def broken(:"]
+    solve("patchify", "g(2.5)", [], before)
+    assert capsys.readouterr().out == "2\n"
