@@ -26,6 +26,10 @@ def main(arguments=None):
     except BrokenPipeError:  # `| head` has read enough
         sys.stderr.close()
         return 0
+    except OSError as error:  # a full disk, a folder that is someone else's
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"autograder {options.command}: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print(f"autograder {options.command}: stopped", file=sys.stderr)
         return 1
@@ -39,9 +43,9 @@ def _parser():
                         help="none: the code of a submission can read and write your files")  # fmt: skip
     common.add_argument("--seed", metavar="N", type=_number(int, 0), help="what hidden cases are drawn from")
     limits = argparse.ArgumentParser(add_help=False)
-    limits.add_argument("--time-limit", metavar="S", type=_number(float, 0.1), default=5.0,
+    limits.add_argument("--time-limit", metavar="S", type=_number(float, 0.1, 3600), default=5.0,
                         help="seconds for one call (default 5)")  # fmt: skip
-    limits.add_argument("--memory-limit", metavar="MB", type=_number(int, 64), default=1024,
+    limits.add_argument("--memory-limit", metavar="MB", type=_number(int, 64, 1 << 20), default=1024,
                         help="for one submission (default 1024)")  # fmt: skip
 
     parser = argparse.ArgumentParser(prog="python -m autograder", description="Grade the course's exercises.")
@@ -53,46 +57,59 @@ def _parser():
         return made
 
     grade = command("grade", _grade, "Grade what is new in submitted/ and record it.", limits)
-    grade.add_argument("--submitted", metavar="DIR", type=Path, help="default: the course's submitted/")
-    grade.add_argument("--student", metavar="ID", help="only this one")
-    grade.add_argument("--workers", metavar="N", type=_number(int, 1), help="processes (default: the cores)")
-    grade.add_argument("--scheduler", metavar="ADDRESS", help="of a running Dask scheduler")
+    grade.add_argument("--submitted", metavar="DIR", type=_path, help="default: the course's submitted/")
+    grade.add_argument("--student", metavar="ID", type=_text, help="only this one")
+    grade.add_argument("--workers", metavar="N", type=_number(int, 1, 1024), help="processes (default: the cores)")
+    grade.add_argument("--scheduler", metavar="ADDRESS", type=_text, help="of a running Dask scheduler")
     grade.add_argument("--force", action="store_true", help="grade what has not changed, too")
 
     one = command("grade-file", _grade_file, "Grade one notebook; nothing is recorded.", limits)
-    one.add_argument("notebook", metavar="NOTEBOOK", type=Path)
+    one.add_argument("notebook", metavar="NOTEBOOK", type=_path)
     one.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
 
     look = command("inspect", _inspect, "Show what a grader would find in a notebook; nothing in it is run.")
-    look.add_argument("notebook", metavar="NOTEBOOK", type=Path)
+    look.add_argument("notebook", metavar="NOTEBOOK", type=_path)
     look.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
 
     export = command("export", _export, "Write the scores as CSV.")
     export.add_argument("--format", choices=("nbgrader", "canvas", "moodle"), default="nbgrader")
-    export.add_argument("--output", metavar="PATH", type=Path, help="default: stdout")
+    export.add_argument("--output", metavar="PATH", type=_path, help="default: stdout")
 
     report = command("report", _report, "Show how the class did.")
-    report.add_argument("--output", metavar="PATH", type=Path, help="default: report.html (with --json: stdout)")
+    report.add_argument("--output", metavar="PATH", type=_path, help="default: report.html (with --json: stdout)")
     report.add_argument("--json", action="store_true", help="JSON instead of a page")
 
     command("doctor", _doctor, "Show what works on this machine.")
     return parser
 
 
-def _number(kind, least):
+def _number(kind, least, most=None):
     def number(text):
         value = kind(text)
-        if not value >= least:
-            raise ValueError(f"at least {least}")
+        if not value >= least or (most is not None and value > most):
+            raise ValueError
         return value
 
-    number.__name__ = f"number, {least:g} or more,"  # what argparse calls it
+    # What argparse calls it.
+    number.__name__ = f"number, {least:g} or more," if most is None else f"number from {least:g} to {most},"
     return number
+
+
+def _text(text):
+    if not text:  # of a variable that is not set, it would mean all students, or the current folder
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
+
+
+def _path(text):
+    return Path(_text(text))
 
 
 def _url(text):
     if "://" not in text:
         raise argparse.ArgumentTypeError(f"{text!r} is no URL; write sqlite:///gradebook.db or postgresql://…")
+    if text.startswith("sqlite:") and text.partition("://")[2] in ("", "/", "/:memory:"):
+        raise argparse.ArgumentTypeError(f"{text!r} names no file; write sqlite:///gradebook.db")
     return text
 
 

@@ -6,15 +6,16 @@ then the newest, then the first by name.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
 import logging
 import os
-import shutil
 import stat
 import sys
 import time
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from autograder.notebook import MAX_FILE, NotReadable, inspect, restored
 from autograder.sandbox import SandboxUnavailable
 
 FEW = 60  # so many are graded in this process sooner than a cluster starts
+MAX_ID = 128  # characters of a student's id, as nbgrader has it
 MAX_NOTEBOOKS = 20  # looked at in one folder
 
 log = logging.getLogger("autograder")
@@ -130,10 +132,12 @@ def grade_class(course, url, *, limits, seed, assignment=None, student=None, sub
 def _open_gradebook(course, url, assignments):
     from autograder.gradebook import Gradebook  # imports nbgrader
 
-    book = Gradebook(course, url)
-    for name in assignments:
-        book.ensure(name, {exercise.name: exercise.points for exercise in exercises(name)})
-    book.db.remove()  # the session of this thread
+    with contextlib.ExitStack() as undo:
+        book = undo.enter_context(Gradebook(course, url))
+        for name in assignments:
+            book.ensure(name, {exercise.name: exercise.points for exercise in exercises(name)})
+        book.db.remove()  # the session of this thread
+        undo.pop_all()
     return book
 
 
@@ -144,20 +148,25 @@ def _find(course, submitted, assignment, student, seed):
     """The submissions in nbgrader's folders, `submitted/<student>/<assignment>/`."""
     if not submitted.is_dir():
         raise CommandError(f"there is no folder {submitted}")
-    handed, skipped = [], set()
+    handed, passed_over = [], []
     for home in sorted(submitted.iterdir()):
         if home.name.startswith(".") or not home.is_dir() or (student and home.name != student):
             continue
-        if home.name != os.fsencode(home.name).decode("utf-8", "replace"):
-            skipped.add(ascii(home.name))  # a name that no gradebook takes
+        if home.name != _shown(home) or len(home.name) > MAX_ID:
+            passed_over.append(f"{_shown(home)}: its name cannot be a student's id; rename it")
             continue
-        for folder in sorted(home.iterdir()):
-            if folder.name not in CHAPTERS and folder.is_dir():
-                skipped.add(folder.name)
-            elif folder.is_dir() and assignment in (None, folder.name):
+        entries = [entry for entry in sorted(home.iterdir()) if entry.name[0] != "."]
+        folders = [entry for entry in entries if entry.name in CHAPTERS and entry.is_dir()]
+        for entry in entries:
+            if entry not in folders and (entry.is_dir() or entry.suffix.lower() == ".ipynb"):
+                passed_over.append(f"{home.name}/{_shown(entry)}: no chapter's folder")
+        if not entries:
+            passed_over.append(f"{home.name}: the folder is empty")
+        for folder in folders:
+            if assignment in (None, folder.name):
                 handed.append(_choose(home.name, folder, course.seed_for(home.name, seed)))
-    if skipped:
-        print(f"passed over, for they are no chapters: {', '.join(sorted(skipped))}", file=sys.stderr)
+    if passed_over:
+        print("Passed over (what is graded lies in <student>/<chapter>/):", *passed_over, sep="\n  ", file=sys.stderr)
     if not handed:
         whose = f" of {student}" if student else ""
         what = f" for {assignment}" if assignment else ""
@@ -167,19 +176,21 @@ def _find(course, submitted, assignment, student, seed):
 
 def _choose(student, folder, seed):
     """The notebook of a submission, by the rule above."""
+    if folder.is_symlink():  # to the folder of another student, perhaps
+        return Handed(student, folder.name, folder, None, "", seed, "the folder is a link: hand in the notebook itself")
     found = [path for path in folder.iterdir() if path.suffix.lower() == ".ipynb" and path.name[0] != "."]
     if not found:
         found = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
     found = sorted(found)[:MAX_NOTEBOOKS]
     if not found:
-        others = sorted(path.name for path in folder.iterdir() if path.name not in ("timestamp.txt",))[:5]
+        others = sorted(_shown(path) for path in folder.iterdir() if path.name != "timestamp.txt")[:5]
         problem = f"there is no notebook in the folder{': only ' if others else ''}{', '.join(others)}"
         return Handed(student, folder.name, folder, None, "", seed, problem)
     notes, path = (), found[0]
     if len(found) > 1:
         path = min(found, key=lambda path: _rank(path, folder.name))
-        rest = ", ".join(other.name for other in found if other != path)
-        notes = (f"several notebooks in the folder: {path.name} was read, not {rest}",)
+        rest = ", ".join(_shown(other) for other in found if other != path)
+        notes = (f"several notebooks in the folder: {_shown(path)} was read, not {rest}",)
     try:
         digest = hashlib.sha256(_bytes(path)).hexdigest()
     except NotReadable as reason:
@@ -203,11 +214,19 @@ def _bytes(path):
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        raise NotReadable(f"{path.name} cannot be opened ({error.strerror})") from error
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise NotReadable(f"{_shown(path)} cannot be opened ({reason})") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotReadable(f"{_shown(path)} is no file")
     with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise NotReadable(f"{path.name} is no file")
         return file.read(MAX_FILE + 1)
+
+
+def _shown(path):
+    """A file's name as text: it may hold bytes that are none, and characters that take over a terminal."""
+    name = os.fsencode(path.name).decode("utf-8", "replace")
+    return "".join("\ufffd" if unicodedata.category(character) == "Cc" else character for character in name)
 
 
 def _sort_out(course, handed, limits, force):
@@ -283,7 +302,7 @@ def _task(one):
             data = _bytes(one.path)
         except NotReadable as reason:  # it has gone since we looked
             problem = str(reason)
-    return data, problem, one.assignment, one.path.name if one.path else "", one.seed, version(one.assignment)
+    return data, problem, one.assignment, _shown(one.path) if one.path else "", one.seed, version(one.assignment)
 
 
 def grade_handed(data, problem, assignment, filename, seed, tests, limits):
@@ -308,18 +327,20 @@ def _record(course, book, one, verdict, submission, seconds):
     verdict = verdict | {
         "repairs": [*one.notes, *verdict["repairs"]],
         "student": one.student,
-        "file": {"name": one.path.name if one.path else None, "sha256": one.sha256, "problem": one.problem},
+        "file": {"name": _shown(one.path) if one.path else None, "sha256": one.sha256, "problem": one.problem},
         "submitted_at": _timestamp(one),
         "graded_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
     }
+    if verdict["submitted_at"] and not book.is_time(verdict["submitted_at"]):
+        verdict["repairs"].append("timestamp.txt holds no time: it was not looked whether the work is late")
     penalty = book.record(one.student, verdict, verdict["submitted_at"])
     outputs = _outputs(course, one)
     released = json.loads(_released(course, one.assignment).read_text("utf-8"))
     printed = {row["name"]: _printed(row) for row in verdict["exercises"] if row["status"]}
     _write(outputs["notebook"], json.dumps(restored(submission, released, printed), ensure_ascii=False))
     if verdict["submitted_at"]:
-        shutil.copy(one.folder / "timestamp.txt", outputs["notebook"].parent)
+        _write(outputs["notebook"].with_name("timestamp.txt"), verdict["submitted_at"] + "\n")
     page = feedback(verdict, one.student, graded_at=verdict["graded_at"][:10], penalty=penalty, book=course.book)
     _write(outputs["feedback"], page)
     _write(outputs["verdict"], json.dumps(verdict, ensure_ascii=False))
@@ -363,8 +384,8 @@ def _write(path, text):
 
 def _timestamp(one):
     """When it was handed in, by the `timestamp.txt` that nbgrader's collect leaves, or None."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return (one.folder / "timestamp.txt").read_text("utf-8")[:100].strip() or None
+    with contextlib.suppress(NotReadable, UnicodeDecodeError):
+        return _bytes(one.folder / "timestamp.txt").decode("utf-8")[:100].strip() or None
     return None
 
 

@@ -16,6 +16,16 @@ from autograder.sandbox import SandboxUnavailable
 BATCH = 8  # submissions that travel together at most
 AHEAD = 3  # batches at the scheduler for each worker, so that none is idle
 PATIENCE = 30  # seconds for a scheduler to answer
+SETTINGS = {
+    "distributed.scheduler.allowed-failures": 2,
+    "distributed.comm.timeouts.connect": PATIENCE,
+    # What Dask does for long computations, hundreds of times a second, costs more here than it tells.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.worker.memory.monitor-interval": "1s",
+}
 POLL = 0.005  # seconds between two looks
 TRIES = 5  # for a submission whose scheduler or worker goes away
 
@@ -40,8 +50,7 @@ def spread(todo, task, limits, workers, scheduler=None):
         In the order in which they are done.
     """
     logging.getLogger("distributed").setLevel(logging.ERROR)
-    settings = {"distributed.scheduler.allowed-failures": 2, "distributed.comm.timeouts.connect": PATIENCE}
-    with dask.config.set(settings), contextlib.ExitStack() as stack:
+    with dask.config.set(SETTINGS), contextlib.ExitStack() as stack:
         client = stack.enter_context(_client(stack, workers, scheduler))
         yield from _run(client, todo, task, limits)
 

@@ -3,6 +3,7 @@
 import csv
 import io
 
+from autograder.course import CommandError
 from autograder.gradebook import Gradebook
 
 NBGRADER = ("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email")
@@ -31,6 +32,10 @@ def export(course, url, form, assignment=None):
     """
     with Gradebook(course, url, make=False) as book:
         assignments = [one for one in book.book.assignments if assignment in (None, one.name)]
+        if not assignments:
+            raise CommandError(
+                f"the gradebook has no assignment{f' {assignment}' if assignment else ''} yet: grade first"
+            )
         students = sorted(book.book.students, key=lambda student: student.id)
         scores = {one.name: {s.student_id: _score(s) for s in one.submissions} for one in assignments}
         make = {"nbgrader": _nbgrader, "canvas": _canvas, "moodle": _moodle}[form]

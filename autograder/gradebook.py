@@ -51,8 +51,10 @@ class Gradebook:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, error, trace):
         self.book.close()
+        if isinstance(error, SQLAlchemyError):  # a full disk, a file that is read-only, a connection that broke
+            raise CommandError(f"the gradebook failed: {_one_line(error)}") from error
 
     # ------------------------------------------------------------------------------------ assignments
 
@@ -144,7 +146,7 @@ class Gradebook:
         student : str
         verdict : dict
         timestamp : str, optional
-            When it was handed in, as `timestamp.txt` says.
+            When it was handed in, as `timestamp.txt` says; what is no time is left out.
 
         Returns
         -------
@@ -155,7 +157,7 @@ class Gradebook:
         rows = {row["name"]: row for row in verdict["exercises"]}
         try:
             submission, notebook = its.submissions.get(student) or self._hand_in(its, student)
-            if timestamp:
+            if timestamp and self.is_time(timestamp):
                 when = {"timestamp": parse_utc(timestamp)}
                 self.db.execute(update(_SUBMITTED).where(_SUBMITTED.c.id == submission), when)
             self.db.execute(
@@ -180,6 +182,14 @@ class Gradebook:
             raise
         its.submissions[student] = submission, notebook
         return penalty
+
+    @staticmethod
+    def is_time(text):
+        """Whether nbgrader can read a text as a date and a time."""
+        try:
+            return parse_utc(text) is not None
+        except (ValueError, OverflowError):  # the year 99999 is too far away
+            return False
 
     def _hand_in(self, its, student):
         """Make a submission's entry with a place for each grade and comment, as nbgrader does."""

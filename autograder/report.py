@@ -40,7 +40,7 @@ def collect(course, url, assignment=None):
             raise CommandError(f"{path} is damaged: grade again") from error
     names = [name for name in CHAPTERS if name in verdicts and assignment in (None, name)]
     if not names:
-        raise CommandError("nothing has been graded yet")
+        raise CommandError(f"nothing has been graded yet{f' for {assignment}' if assignment else ''}")
     with Gradebook(course, url, make=False) as book:
         return {"assignments": [_assignment(name, verdicts[name], book) for name in names]}
 

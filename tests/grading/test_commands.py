@@ -1,6 +1,9 @@
 """One file in, one verdict out; what the commands say to wrong arguments."""
 
+import contextlib
 import json
+import os
+import sqlite3
 
 import pytest
 from build import STUDENTS, colab, notebook, submit
@@ -86,6 +89,13 @@ def test_inspect_says_what_to_do(course, write):
         ("grade", "--isolation", "docker"),
         ("grade", "--gradebook", "gradebook.db"),
         ("grade", "--time-limit", "nan"),
+        ("grade", "--time-limit", "inf"),
+        ("grade", "--workers", "1000000"),
+        ("grade", "--memory-limit", "1e9"),
+        ("grade", "--gradebook", "sqlite://"),
+        ("grade", "--gradebook", "sqlite:///:memory:"),
+        ("grade", "--submitted", ""),
+        ("grade", "--student", ""),
         ("export", "--format", "xlsx"),
     ],
 )
@@ -120,7 +130,50 @@ def test_unknown_student_and_unwritable_output(course):
     submit(course.folder, "ada", notebook())
     assert "no submission of bob" in course.run("grade", "--student", "bob", status=1).stderr
     course.run("grade")
+    assert "no assignment tokens" in course.run("export", "--assignment", "tokens", status=1).stderr
+    assert "for tokens" in course.run("report", "--assignment", "tokens", status=1).stderr
     assert "cannot be written" in course.run("export", "--output", "nowhere/x.csv", status=1).stderr
+
+
+@pytest.mark.parametrize("content", ["nothing", "another's", "a folder"])
+def test_a_gradebook_that_is_none_is_said_in_one_line(course, content):
+    submit(course.folder, "ada", notebook())
+    path = course.folder / "gradebook.db"
+    if content == "nothing":
+        path.write_text("not a database, though long enough that SQLite looks into it" * 20)
+    elif content == "another's":
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute("CREATE TABLE assignment (colour TEXT)")
+    else:
+        path.mkdir()
+    for command in ("grade", "export"):
+        done = course.command(command, status=1)
+        assert "Traceback" not in done.stderr
+        assert "the gradebook" in done.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to somebody else")
+@pytest.mark.parametrize(
+    "closed",
+    ["submitted", "submitted/ada", "submitted/ada/patchify", "submitted/ada/patchify/patchify.ipynb",
+     "autograded/ada/patchify", "feedback/ada/patchify", "gradebook.db"],
+)  # fmt: skip
+def test_what_belongs_to_somebody_else_is_said_in_one_line(course, closed):
+    """A teacher who may not read a part of what was handed in, or not write what is to be written."""
+    submit(course.folder, "ada", notebook())
+    course.run("grade")
+    one = course.folder / closed
+    one.chmod(0o700 if closed.startswith("submitted") else 0o755)
+    os.chown(one, 65534, 65534)
+    rights = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner")  # root is like any other
+    done = course.command("grade", "--force", under=rights, status=None)
+    assert "Traceback" not in done.stderr
+    if closed.endswith(".ipynb"):
+        assert course.verdict("ada")["status"] == "not readable"
+        assert "Permission denied" in course.verdict("ada")["reason"]
+    else:
+        assert done.returncode == 1
+        assert done.stderr.strip().splitlines()[-1].startswith("autograder grade: "), done.stderr
 
 
 def test_doctor(course):

@@ -182,8 +182,15 @@ def test_nothing_is_read_through_links_and_pipes(course, tmp_path):
     path = submit(course.folder, "pipe", "x")
     path.unlink()
     os.mkfifo(path)
+    path = submit(course.folder, "folder", "x")
+    path.unlink()
+    path.mkdir()
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    (course.folder / "submitted" / "thief").mkdir()
+    (course.folder / "submitted" / "thief" / "patchify").symlink_to("../ada/patchify")
     course.run("grade")
-    assert {course.verdict(student)["status"] for student in ("link", "pipe")} == {"not readable"}
+    for student in ("link", "pipe", "folder", "thief"):
+        assert course.verdict(student)["status"] == "not readable", student
 
 
 @pytest.mark.parametrize("names", [("patchify.ipynb", "patchify-Copy1.ipynb"), ("a.ipynb", "b.ipynb")])
@@ -205,10 +212,53 @@ def test_an_empty_folder(course):
     assert "homework.docx" in course.verdict("lea")["reason"]
 
 
-def test_folders_that_are_no_chapter_are_told(course):
+def test_what_is_passed_over_is_told(course):
     submit(course.folder, "ada", notebook(STUDENTS["ada"]))
     submit(course.folder, "bob", notebook(STUDENTS["ada"]), assignment="patchfy")
-    (course.folder / "submitted" / os.fsdecode(b"caf\xe9") / "patchify").mkdir(parents=True)
+    submit(course.folder, "eve", notebook(STUDENTS["ada"]), assignment=".")
+    (course.folder / "submitted" / "nobody").mkdir()
+    for name in (b"caf\xe9", b"a\nb", b"red \x1b[31m", b"x" * 200):
+        (course.folder / "submitted" / os.fsdecode(name) / "patchify").mkdir(parents=True)
     done = course.run("grade")
     assert last_line(done) == "1 submission: 1 graded; 1 in this run"
-    assert "passed over, for they are no chapters: 'caf\\udce9', patchfy" in done.stderr
+    told = [
+        "bob/patchfy: no",
+        "eve/patchify.ipynb: no",
+        "nobody: the folder is empty",
+        "caf\ufffd: its",
+        "a\ufffdb: its",
+    ]
+    assert all(f"\n  {words}" in done.stderr for words in (*told, "red \ufffd[31m: its", f"{'x' * 200}: its"))
+
+
+def test_names_of_files_that_are_no_text(course):
+    """They may hold bytes that are no UTF-8, and characters that take over a terminal."""
+    names = [os.fsdecode(b"L\xf6sung.ipynb"), "red \x1b[31m.ipynb", "two\nlines.ipynb"]
+    for number, name in enumerate(names):
+        submit(course.folder, f"one{number}", notebook(STUDENTS["ada"]), name=name)
+        submit(course.folder, f"none{number}", "x", name=name.replace(".ipynb", ".txt"))
+        for other in names:
+            submit(course.folder, f"all{number}", notebook(STUDENTS["ada"]), name=other)
+    done = course.run("grade")
+    assert last_line(done) == "9 submissions: 6 graded, 3 not readable; 9 in this run"
+    assert "\x1b" not in done.stdout
+    assert len(done.stdout.splitlines()) == 12
+    course.run("report")
+
+
+def test_times_that_are_none(course):
+    """A file that a learner may have handed in: a link, a pipe, or text that is no time."""
+    paths = [submit(course.folder, f"student{n}", notebook()).with_name("timestamp.txt") for n in range(5)]
+    secret = course.folder / "secret"
+    secret.write_text("2030-01-02 12:00:00 UTC")
+    paths[0].symlink_to(secret)
+    os.mkfifo(paths[1])
+    paths[2].write_text("yesterday at eight")
+    paths[3].write_text("99999-01-01")
+    paths[4].write_bytes(b"\xff\xfe")
+    course.run("grade")
+    assert [course.verdict(f"student{n}")["submitted_at"] is None for n in range(5)] == [True, True, False, False, True]
+    assert "holds no time" in course.verdict("student2")["repairs"][-1]
+    assert not (course.folder / "autograded/student0/patchify/timestamp.txt").exists()
+    assert last_line(course.run("grade")) == "5 submissions: 5 graded; 0 in this run"
+    course.run("grade", "--gradebook", f"sqlite:///{course.folder}/another.db")
