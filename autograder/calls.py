@@ -49,6 +49,58 @@ class Odd:
     what: str
 
 
+class Layers(dict):
+    """A torch module as an argument, written down so that it can cross to another process.
+
+    Its layers and parameters by name, `{"blocks.0.fc": ("Linear", 8, 3), "cls_token": ("Parameter", 1, 8)}`: a class
+    of `torch.nn` and its sizes. The function under test gets the module. When it returns optimizer groups, what comes
+    back is the weight decay that they give each parameter, in the order of `named_parameters`.
+    """
+
+
+def module_of(layers):
+    """The torch module that is written down as `Layers`."""
+    import torch
+
+    root = torch.nn.Module()
+    for path, (kind, *sizes) in layers.items():
+        *parents, name = path.split(".")
+        owner = root
+        for parent in parents:
+            if not hasattr(owner, parent):
+                owner.add_module(parent, torch.nn.Module())
+            owner = getattr(owner, parent)
+        make = getattr(torch.nn, kind)
+        setattr(owner, name, make(torch.zeros(sizes)) if kind == "Parameter" else make(*sizes))
+    return root
+
+
+def _decays(groups, module):
+    """The weight decay of each parameter in a pair of optimizer groups, or in words what is odd about them."""
+    if not isinstance(groups, (list, tuple)):
+        value = plain(groups)
+        return value if isinstance(value, Odd) else Odd(f"an array of shape {value.shape}")
+    if len(groups) != 2:
+        return Odd(f"a {type(groups).__name__} of {len(groups)}")
+    for group in groups:
+        if not isinstance(group, dict):
+            return Odd(f"a {type(groups).__name__} with {_article(type(group).__name__)} where a dictionary should be")
+        for key in ("params", "weight_decay"):
+            if key not in group:
+                return Odd(f"a group without the key {key!r}")
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    decays = {name: [] for name in names.values()}
+    for group in groups:
+        for parameter in group["params"]:
+            if id(parameter) not in names:
+                return Odd(f"a group with {_article(type(parameter).__name__)} that is no parameter of the module")
+            decays[names[id(parameter)]].append(float(group["weight_decay"]))
+    for name, found in decays.items():
+        if len(found) != 1:
+            return Odd(f"groups that {'leave out' if not found else 'hold more than once'} {name}")
+    return np.array([found[0] for found in decays.values()])
+
+
 def plain(value):
     """Turn a returned value into a plain numeric array, or say in words what it is.
 
@@ -93,7 +145,9 @@ def run(function, args, kwargs):
     """
     args, kwargs = copy.deepcopy(args), copy.deepcopy(kwargs)
     try:
-        value = plain(function(*args, **kwargs))
+        modules = {number: module_of(arg) for number, arg in enumerate(args) if isinstance(arg, Layers)}
+        value = function(*(modules.get(number, arg) for number, arg in enumerate(args)), **kwargs)
+        value = _decays(value, *modules.values()) if modules else plain(value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever the learner's code does, it is an answer and not our failure

@@ -91,6 +91,8 @@ class Exercise:
         Heading of the section of the chapter's page that explains it.
     tolerance : float
         Absolute and relative, for float64 answers.
+    returns : str
+        What the function returns, in words, where that is no array.
     """
 
     reference: object
@@ -99,6 +101,7 @@ class Exercise:
     minutes: int
     section: str
     tolerance: float = 1e-9
+    returns: str = ""
     subtests: list = field(default_factory=list)
     misconceptions: list = field(default_factory=list)
     label: object = None  # (index, *args) -> words for one entry of the answer

@@ -44,6 +44,8 @@ def source_notebook(chapter):
         raise ValueError(f"{chapter}: declared are {list(declared)}, written in the module are {list(texts)}")
     cells, name = [], None
     for number, cell in enumerate(solved.cells):
+        if cell.cell_type == "raw":  # active-py: only the module has it
+            continue
         following = solved.cells[number + 1].source if number + 1 < len(solved.cells) else ""
         source, metadata, cell_id = cell.source, {}, f"{cell.cell_type}-{number}"
         if cell.cell_type == "markdown" and solution_name(following):

@@ -224,6 +224,8 @@ def _wrong(exercise, case, outcome):
         return _not_raised(case, outcome)
     if outcome.kind == "raised":
         return f"raised {outcome.error}"
+    if exercise.returns and isinstance(outcome.value, Odd):
+        return f"should return {exercise.returns}; yours returned {outcome.value.what}"
     expected = _ours(exercise.reference, case).value
     label = exercise.label and (lambda index: exercise.label(index, *case.args))
     return difference(outcome.value, expected, exercise.tolerance, label)
@@ -396,7 +398,7 @@ def _call(exercise, case):
 def _argument(name, value):
     shape = getattr(value, "shape", None)
     if shape is not None and len(shape):
-        small = value.size <= 8 and len(shape) == 1
+        small = len(shape) == 1 and shape[0] <= 8
         return f"{name}={np.asarray(value).tolist()}" if small else f"{name} of shape {tuple(shape)}"
     if isinstance(value, dict):
         return name

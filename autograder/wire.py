@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from autograder.calls import Odd, Outcome, plain
+from autograder.calls import Layers, Odd, Outcome, plain
 
 HEADER_LIMIT = 1 << 20  # bytes of JSON in a reply; parsed, JSON takes some thirty times its size
 BODY_LIMIT = 64 << 20  # bytes of arrays in a reply
@@ -26,7 +26,7 @@ class WireError(Exception):
 
 
 def send(sock, message, deadline=None, *, header_limit=1 << 30, body_limit=1 << 31):
-    """Send a message: None, booleans, numbers, text, arrays, and lists, tuples and dicts of these.
+    """Send a message: None, booleans, numbers, text, arrays, and lists, tuples, dicts and layers of these.
 
     Raises
     ------
@@ -138,12 +138,13 @@ def _pack(value, arrays, depth):
         return value
     if isinstance(value, Odd):
         return {"odd": value.what}
-    if type(value) in (list, tuple, dict) and depth == 0:
+    if type(value) in (list, tuple, dict, Layers) and depth == 0:
         return {"odd": "something nested too deeply"}
     if type(value) in (list, tuple):
         return {type(value).__name__: [_pack(item, arrays, depth - 1) for item in value]}
-    if type(value) is dict:
-        return {"dict": [[str(key), _pack(item, arrays, depth - 1)] for key, item in value.items()]}
+    if type(value) in (dict, Layers):
+        pairs = [[str(key), _pack(item, arrays, depth - 1)] for key, item in value.items()]
+        return {"dict" if type(value) is dict else "layers": pairs}
     array = plain(value)  # a tensor, a NumPy scalar, a subclass, or no numbers at all
     if isinstance(array, Odd):
         return {"odd": array.what}
@@ -172,9 +173,10 @@ def _unpack(tree, arrays, tensor, depth):
     if tag in ("list", "tuple") and type(content) is list:
         items = [_unpack(item, arrays, tensor, depth - 1) for item in content]
         return items if tag == "list" else tuple(items)
-    pairs = tag == "dict" and type(content) is list
+    pairs = tag in ("dict", "layers") and type(content) is list
     if pairs and all(type(pair) is list and len(pair) == 2 and type(pair[0]) is str for pair in content):
-        return {key: _unpack(item, arrays, tensor, depth - 1) for key, item in content}
+        items = {key: _unpack(item, arrays, tensor, depth - 1) for key, item in content}
+        return items if tag == "dict" else Layers(items)
     raise WireError("it holds something that is no value")
 
 

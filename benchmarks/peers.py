@@ -136,6 +136,7 @@ def record_timm():
         yield entry(name, pooled, X=X, n_prefix=1, gain=gain, shift=shift)
 
     yield _attention_pool(AttentionPoolLatent)
+    yield _whole_models(VisionTransformer, rotary)
 
     model = VisionTransformer(
         img_size=(8, 12),
@@ -158,6 +159,38 @@ def record_timm():
         registers=registers,
         pos_embed=np.vstack([np.zeros(4), positions]),
     )
+
+
+def _whole_models(VisionTransformer, rotary):
+    """Logits of whole models with the same weights and three kinds of positions, in float32."""
+    from timm.models.eva import Eva
+
+    sizes = {"img_size": (8, 12), "patch_size": 4, "num_classes": 5, "embed_dim": 16, "depth": 2, "num_heads": 2}
+    sizes |= {"mlp_ratio": 1.5}
+    turning = {"use_abs_pos_emb": False, "use_rot_pos_emb": True, "rope_grid_indexing": "xy", "rope_temperature": 100.0}
+    learned = VisionTransformer(**sizes).eval()
+    weights = {}
+    for seed, (name, parameter) in enumerate(learned.named_parameters(), start=50):
+        gain = "norm" in name and name.endswith("weight")
+        weights[name] = (normal(seed, *parameter.shape) / 3 + gain).round(3)
+    images = normal(49, 2, 3, 8, 12)
+
+    # timm lists sin r, sin c, cos r, cos c; our layout is sin c, cos c, sin r, cos r
+    blocks = rotary.build_sincos2d_pos_embed([2, 3], 16, dtype=torch.float64).reshape(6, 4, 4)
+    table = blocks[:, [1, 3, 0, 2]].reshape(6, 16).numpy()
+    fixed = weights | {"pos_embed": np.concatenate([np.zeros((1, 16)), table])[None]}
+    without = {name: value for name, value in weights.items() if name != "pos_embed"}
+    axial = Eva(**sizes, **turning, attn_type="rope", global_pool="token").eval()
+    outputs = {}
+    for name, model, state in (
+        ("learned", learned, weights),
+        ("sincos", VisionTransformer(**sizes).eval(), fixed),
+        ("axial", axial, without),
+    ):
+        model.load_state_dict({key: torch.tensor(value, dtype=torch.float32) for key, value in state.items()})
+        outputs[name] = model(torch.tensor(images, dtype=torch.float32)).detach().tolist()
+    listed = {name: value.tolist() for name, value in weights.items()}
+    return entry("whole models", outputs, images=images, weights=listed)
 
 
 def _attention_pool(AttentionPoolLatent):

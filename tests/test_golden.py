@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from solutions.patchify import conv_weight_to_linear, patch_embed_conv, patchify, unpatchify
 from solutions.pooling import map_head, mean_then_norm, norm_then_mean
 from solutions.positions import dinov3_coordinates, rope_2d_axial, rope_2d_mixed, sincos_2d
 from solutions.resolution import bilinear_resize_matrix, pi_resize, resize_pos_embed, vit_input_sequence
+from solutions.small_vit import SmallViT
 from solutions.tokens import patch_token_count
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -184,6 +186,29 @@ def test_input_sequence():
     for inputs, sequence in entries("timm", "no_embed_class"):
         names = ("patch_tokens", "cls", "registers", "pos_embed")
         close(vit_input_sequence(*(inputs[name] for name in names)), sequence, DOUBLE)
+
+
+def small_vit_from_timm(weights, **options):
+    """timm's weights in a SmallViT: other names, and tokens without their leading axis."""
+    sizes = {"image_size": (8, 12), "patch_size": 4, "channels": 3, "classes": 5}
+    model = SmallViT(**sizes, d=16, depth=2, n_heads=2, d_ff=24, **options).eval()
+    for name, value in weights.items():
+        for theirs, ours in (("patch_embed.proj", "patch_embed"), ("attn.", ""), ("mlp.", "")):
+            name = name.replace(theirs, ours)
+        value = torch.tensor(value, dtype=torch.float32)
+        if name in ("cls_token", "pos_embed"):
+            value = value[0]
+        if name != "pos_embed" or model.positions == "learned":
+            model.get_parameter(name).data.copy_(value)
+    return model
+
+
+@pytest.mark.parametrize("positions", ["learned", "sincos", "axial"])
+def test_whole_model_in_single_precision(positions):
+    ((inputs, outputs),) = entries("timm", "whole models")
+    model = small_vit_from_timm(inputs["weights"], positions=positions)
+    assert len(list(model.parameters())) == len(inputs["weights"]) - (positions != "learned")
+    close(model(torch.tensor(inputs["images"]).float()).detach(), outputs[positions], 1e-5)
 
 
 def test_every_recorded_entry_is_used():
