@@ -11,6 +11,9 @@
 # Fill in each function, run its cell, then run the check under it. A check
 # that fails says what it called, what should have come back and what did.
 
+# %% tags=["active-py"]
+import functools
+
 # %%
 import torch
 import torch.nn.functional as F
@@ -386,9 +389,15 @@ def resize_filters(weight, P):
     p = weight.shape[-1]
     if p == P:
         return weight
-    B = torch.from_numpy(bilinear_resize_matrix(p, P))  # (P * P, p * p)
-    inverse = torch.linalg.pinv(B.T).to(weight)
+    inverse = pi_matrix(p, P).to(weight)  # (P * P, p * p)
     return (weight.flatten(2) @ inverse.T).unflatten(2, (P, P))
+
+
+@torch.compiler.disable
+@functools.cache
+def pi_matrix(p, P):
+    """The pseudoinverse of `pi_resize`, made once: (P * P, p * p)."""
+    return torch.linalg.pinv(torch.from_numpy(bilinear_resize_matrix(p, P)).T)
 
 
 def axial_angles(rows, cols, d_h, base=100.0):
@@ -506,6 +515,8 @@ class SmallViT(nn.Module):
 
     Attributes
     ----------
+    settings : dict
+        What it was made with: `SmallViT(**model.settings)` is one like it.
     coordinates : str
         Of sincos, axial and mixed positions on another grid than that of
         training: "absolute" counts patches, "relative" stretches the grid over
@@ -531,7 +542,10 @@ class SmallViT(nn.Module):
         pooling="cls",
         registers=0,
     ):
+        settings = locals().copy()  # the arguments, and two names more
         super().__init__()
+        del settings["self"], settings["__class__"]
+        self.settings = settings
         if positions not in POSITIONS:
             raise ValueError(f"positions: {positions!r} is not in {POSITIONS}")
         if pooling not in POOLINGS:

@@ -1,0 +1,586 @@
+"""Data, recipe and loop of the GPU chapters.
+
+Every random choice of a run follows from the seed and the number of the epoch or
+step. So a run needs no random state to go on from a checkpoint, and on the CPU it
+ends with the same bits as one that was never cut off.
+"""
+
+import dataclasses
+import datetime
+import gzip
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from solutions.small_vit import decay_groups
+
+# Where Debian's package dataset-fashion-mnist puts its files
+FASHION_MNIST = os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
+DOWNLOADS = os.environ.get("COURSE_DATA", "~/.cache/patches-and-positions")
+
+
+# ------------------------------------------------------------------------ data
+
+
+@dataclass(frozen=True)
+class Data:
+    """Images and labels in memory.
+
+    Attributes
+    ----------
+    train_images, test_images : tensor of uint8, shape (N, C, H, W)
+    train_labels, test_labels : tensor of int64, shape (N,)
+    classes : tuple of str
+        What the labels stand for.
+    mean, std : tensor, shape (C, 1, 1)
+        Of the training images' pixels, channel by channel.
+    """
+
+    train_images: torch.Tensor
+    train_labels: torch.Tensor
+    test_images: torch.Tensor
+    test_labels: torch.Tensor
+    classes: tuple
+    mean: torch.Tensor
+    std: torch.Tensor
+
+    @property
+    def sizes(self):
+        """What a model has to know of the data, for `SmallViT(**data.sizes)`."""
+        _, channels, H, W = self.train_images.shape
+        classes = len(self.classes)
+        return {"image_size": (H, W), "channels": channels, "classes": classes}
+
+    def to(self, device):
+        """The same data on a device."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        moved = {name: x.to(device) for name, x in fields.items() if name != "classes"}
+        return dataclasses.replace(self, **moved)
+
+
+def load_data(name, n_train=None):
+    """Load one of the course's collections of real images.
+
+    Parameters
+    ----------
+    name : {"digits", "fashion_mnist", "cifar10"}
+        1,797 digits of 8 by 8 pixels from scikit-learn; 70,000 pieces of clothing of
+        28 by 28, from Debian's dataset-fashion-mnist or else by torchvision; 60,000
+        colour photographs of 32 by 32 by torchvision.
+    n_train : int, optional
+        Keep only the first so many training images.
+
+    Returns
+    -------
+    Data
+
+    Raises
+    ------
+    ValueError
+        If there is no collection of that name, or n_train is not positive.
+    FileNotFoundError
+        If the files are not here and torchvision is not either.
+    """
+    loaders = {"digits": _digits, "fashion_mnist": _fashion_mnist, "cifar10": _cifar10}
+    if name not in loaders:
+        raise ValueError(f"name must be one of {', '.join(loaders)}, not {name!r}")
+    if n_train is not None and n_train < 1:
+        raise ValueError(f"n_train must be positive, not {n_train}")
+    train_images, train_labels, test_images, test_labels, classes = loaders[name]()
+    train_images, train_labels = train_images[:n_train], train_labels[:n_train]
+    pixels = train_images.double().transpose(0, 1).flatten(1)  # (C, N H W)
+    mean, std = pixels.mean(dim=1).float(), pixels.std(dim=1).float()
+    parts = train_images, train_labels, test_images, test_labels
+    return Data(*parts, tuple(classes), mean[:, None, None], std[:, None, None])
+
+
+def _digits():
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    order = np.random.default_rng(0).permutation(len(found.target))
+    images = torch.from_numpy(found.images[order]).to(torch.uint8)[:, None]  # (N, 1, 8, 8)
+    labels = torch.from_numpy(found.target[order]).long()
+    n = 1437  # four fifths
+    return images[:n], labels[:n], images[n:], labels[n:], map(str, range(10))
+
+
+def _fashion_mnist():
+    classes = ("T-shirt", "trouser", "pullover", "dress", "coat")
+    classes += ("sandal", "shirt", "sneaker", "bag", "ankle boot")
+    folder, parts = Path(FASHION_MNIST), []
+    if folder.is_dir():
+        for part in ("train", "t10k"):
+            images = read_idx(folder / f"{part}-images-idx3-ubyte.gz")[:, None]
+            labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")
+            parts += [torch.from_numpy(images), torch.from_numpy(labels).long()]
+    else:
+        for train in (True, False):
+            found = _torchvision("FashionMNIST", train)
+            parts += [found.data[:, None], found.targets.long()]
+    return *parts, classes
+
+
+def _cifar10():
+    parts = []
+    for train in (True, False):
+        found = _torchvision("CIFAR10", train)
+        images = torch.from_numpy(found.data).permute(0, 3, 1, 2)  # (N, C, H, W)
+        parts += [images.contiguous(), torch.tensor(found.targets)]
+    return *parts, found.classes
+
+
+def _torchvision(name, train):
+    try:
+        from torchvision import datasets
+    except ImportError:
+        raise FileNotFoundError(
+            f"{name} is not here. Install torchvision, which downloads it"
+            + (f", or put its IDX files in {FASHION_MNIST}" if name == "FashionMNIST" else "")
+        ) from None
+    return getattr(datasets, name)(os.path.expanduser(DOWNLOADS), train=train, download=True)
+
+
+def read_idx(path):
+    """Read a file in the format of MNIST, compressed or not.
+
+    Parameters
+    ----------
+    path : path
+        Two zero bytes, the type (8: bytes), the number of axes, each axis as four
+        bytes, largest first, then the numbers.
+
+    Returns
+    -------
+    array of uint8
+
+    Raises
+    ------
+    ValueError
+        If it is no such file, or not whole.
+    """
+    path = Path(path)
+    data = path.read_bytes()
+    data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    if data[:3] != b"\0\0\x08":
+        raise ValueError(f"{path.name} is no IDX file of bytes")
+    axes = data[3]
+    shape = tuple(int(n) for n in np.frombuffer(data, ">u4", axes, 4))
+    if len(data) != 4 + 4 * axes + math.prod(shape):
+        raise ValueError(f"{path.name} is not whole: it should hold {shape}")
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape).copy()
+
+
+# ---------------------------------------------------------------------- recipe
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train.
+
+    Parameters
+    ----------
+    epochs, batch_size : int
+        Images that do not fill a batch are left out, others in each epoch.
+    learning_rate : float
+        The largest; it rises over the share `warmup` of all steps and falls along
+        half a cosine to 0.
+    weight_decay : float
+        Of AdamW, for matrices and filters (`decay_groups`).
+    label_smoothing : float
+        Share of the label spread over all classes.
+    clip : float
+        Largest norm of the gradient.
+    shift : int
+        Images are moved by up to so many pixels in both directions.
+    flip : bool
+        Every other image, by chance, is mirrored.
+    image_size : int, optional
+        Images are resized to this side.
+    patch_sizes : tuple of int
+        Each step cuts its images into patches of one of these (FlexiViT).
+    seed : int
+        All random choices of the run follow from it.
+    """
+
+    epochs: int = 10
+    batch_size: int = 256
+    learning_rate: float = 2e-3
+    warmup: float = 0.1
+    weight_decay: float = 0.05
+    label_smoothing: float = 0.1
+    clip: float = 1.0
+    shift: int = 2
+    flip: bool = True
+    image_size: int | None = None
+    patch_sizes: tuple = ()
+    seed: int = 0
+
+    def learning_rate_at(self, step, steps):
+        """The learning rate of step 0, 1, …, steps - 1."""
+        rise = max(1, round(self.warmup * steps))
+        if step < rise:
+            return self.learning_rate * (step + 1) / rise
+        fallen = (step - rise) / max(1, steps - rise)
+        return self.learning_rate * (1 + math.cos(math.pi * fallen)) / 2
+
+
+RECIPES = {  # digits are not mirrored: that of a 2 is none
+    "digits": Recipe(epochs=40, batch_size=64, learning_rate=4e-3, shift=1, flip=False),
+    "fashion_mnist": Recipe(),
+    "cifar10": Recipe(epochs=60, shift=4),
+}
+
+
+def generator_for(*numbers):
+    """A random generator that depends on these numbers alone."""
+    state = np.random.SeedSequence([len(numbers), *numbers]).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(state >> np.uint64(1)))
+
+
+def augment(images, shift, flip, generator):
+    """Move and mirror every image of a batch by a chance of its own.
+
+    Parameters
+    ----------
+    images : tensor, shape (B, C, H, W)
+    shift : int
+        Up to so many pixels in both directions; what comes in is 0.
+    flip : bool
+        Mirror every other one from left to right.
+    generator : torch.Generator
+        On the CPU, so that all devices draw the same.
+
+    Returns
+    -------
+    tensor, shape (B, C, H, W)
+    """
+    B, _, H, W = images.shape
+    down, right = torch.randint(2 * shift + 1, (2, B, 1), generator=generator)
+    mirrored = torch.rand(B, 1, generator=generator) < (0.5 if flip else 0)
+    rows = down + torch.arange(H)  # (B, H) into the padded image
+    cols = right + torch.where(mirrored, torch.arange(W - 1, -1, -1), torch.arange(W))
+    rows, cols = rows.to(images.device), cols.to(images.device)
+    batch = torch.arange(B, device=images.device)[:, None, None]
+    padded = F.pad(images, (shift, shift, shift, shift))
+    moved = padded[batch, :, rows[:, :, None], cols[:, None, :]]  # (B, H, W, C)
+    return moved.permute(0, 3, 1, 2)
+
+
+def prepare(images, data, image_size=None):
+    """Pixels as the model reads them: resized, of mean 0 and spread 1."""
+    images = (images.float() - data.mean) / data.std
+    if image_size and images.shape[-2:] != (image_size, image_size):
+        size = (image_size, image_size)
+        images = F.interpolate(images, size, mode="bilinear", antialias=True)
+    return images
+
+
+# --------------------------------------------------------------------- machine
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where to train, in which precision, and whether to compile."""
+
+    device: str
+    precision: str  # "float32", "bfloat16" or "float16"
+    compile: bool
+    name: str
+
+    def autocast(self):
+        """A context in which matrix products run in the machine's precision."""
+        dtype = getattr(torch, self.precision)
+        return torch.autocast(self.device, dtype, enabled=dtype != torch.float32)
+
+
+def pick_machine():
+    """The GPU, if there is one, with the precision that it is fast in; else the CPU.
+
+    On a GPU the model is compiled, which pays after some hundred steps. bfloat16
+    needs a GPU of 2020 or later; older ones get float16, whose gradients are scaled.
+    """
+    if not torch.cuda.is_available():
+        threads = torch.get_num_threads()
+        return Machine("cpu", "float32", False, f"CPU, {threads} threads")
+    precise = torch.cuda.is_bf16_supported(including_emulation=False)
+    compiles = torch.cuda.get_device_capability() >= (7, 0)
+    precision = "bfloat16" if precise else "float16"
+    return Machine("cuda", precision, compiles, torch.cuda.get_device_name())
+
+
+def settings_for(machine, full, reduced):
+    """The full settings on a GPU; elsewhere the reduced ones, saying what is smaller.
+
+    Parameters
+    ----------
+    machine : Machine
+    full, reduced : dict
+        With the same keys.
+
+    Returns
+    -------
+    dict
+    """
+    if machine.device == "cuda":
+        return full
+    changes = [f"{key} {reduced[key]} instead of {full[key]}" for key in full if reduced[key] != full[key]]
+    print(f"No GPU here ({machine.name}), so this run is smaller: {', '.join(changes)}.")
+    return reduced
+
+
+# ------------------------------------------------------------------------ loop
+
+
+def train(
+    model,
+    data,
+    recipe,
+    machine=None,
+    *,
+    checkpoint=None,
+    every=60.0,
+    progress=True,
+    after_epoch=None,
+):
+    """Train a model, or go on where a checkpoint left off.
+
+    Parameters
+    ----------
+    model : SmallViT
+        It is trained in place.
+    data : Data
+    recipe : Recipe
+    machine : Machine, optional
+        The best of this computer by default.
+    checkpoint : path, optional
+        Written every so often and at the end of each epoch; read first, if it is
+        there.
+    every : float
+        Seconds between two checkpoints within an epoch.
+    progress : bool
+        Show a bar.
+    after_epoch : function, optional
+        Called with the history after each epoch, to draw curves.
+
+    Returns
+    -------
+    list of dict
+        The history, one entry for each epoch: `epoch`, `loss` (mean over the epoch),
+        `accuracy` (on the test images), `learning_rate`, `seconds` (training alone, from the
+        start), `images_per_second`.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is of another model or recipe, or a batch does not fit.
+    MemoryError
+        If the machine's memory does not suffice; it says what to lower.
+    """
+    machine = machine or pick_machine()
+    n, B = len(data.train_images), recipe.batch_size
+    if not 1 <= B <= n:
+        raise ValueError(f"batch_size must be from 1 to {n}, the number of images, not {B}")
+    data, model = data.to(machine.device), model.to(machine.device)
+    optimizer = torch.optim.AdamW(decay_groups(model, recipe.weight_decay), betas=(0.9, 0.98), fused=True)
+    scaler = torch.amp.GradScaler(machine.device, enabled=machine.precision == "float16")
+    state = {"step": 0, "loss": 0.0, "seconds": 0.0, "history": []}
+    if checkpoint is not None and Path(checkpoint).exists():
+        state = _read(checkpoint, model, optimizer, scaler, recipe)
+    forward = torch.compile(model) if machine.compile else model
+    start, history, per_epoch = state["step"], state["history"], n // B
+    steps = recipe.epochs * per_epoch
+    loss_sum = torch.tensor(state["loss"], dtype=torch.float64, device=machine.device)
+    began, saved = time.perf_counter() - state["seconds"], time.perf_counter()
+    bar = _bar(steps, start, progress)
+    try:
+        for step in range(start, steps):
+            epoch, place = divmod(step, per_epoch)
+            if place == 0 or step == start:
+                order = torch.randperm(n, generator=generator_for(recipe.seed, 0, epoch))
+            for group in optimizer.param_groups:
+                group["lr"] = recipe.learning_rate_at(step, steps)
+            batch = order[place * B : (place + 1) * B].to(machine.device)
+            loss_sum += _step(forward, data, batch, recipe, machine, optimizer, scaler, step)
+            bar.update()
+            if place == per_epoch - 1:
+                loss = loss_sum.item() / per_epoch
+                seconds = time.perf_counter() - began
+                accuracy = evaluate(model, data, machine, recipe.image_size)
+                began = time.perf_counter() - seconds  # the test does not count
+                history.append(
+                    {
+                        "epoch": epoch + 1,
+                        "loss": loss,
+                        "accuracy": accuracy,
+                        "learning_rate": optimizer.param_groups[0]["lr"],
+                        "seconds": round(seconds, 3),
+                        "images_per_second": round((step + 1) * B / seconds, 1),
+                    }
+                )
+                loss_sum.zero_()
+                bar.set_postfix(loss=f"{loss:.3f}", accuracy=f"{accuracy:.3f}")
+                if after_epoch:
+                    after_epoch(history)
+            now = time.perf_counter()
+            if checkpoint is not None and (place == per_epoch - 1 or now - saved >= every):
+                state = {"step": step + 1, "loss": loss_sum.item(), "seconds": now - began, "history": history}
+                _write(checkpoint, model, optimizer, scaler, recipe, state)
+                saved = time.perf_counter()
+    finally:
+        bar.close()
+    return history
+
+
+def _step(forward, data, batch, recipe, machine, optimizer, scaler, step):
+    """One step; returns the loss without waiting for it."""
+    generator = generator_for(recipe.seed, 1, step)
+    try:
+        images = augment(data.train_images[batch], recipe.shift, recipe.flip, generator)
+        images, options = prepare(images, data, recipe.image_size), {}
+        if recipe.patch_sizes:
+            chosen = torch.randint(len(recipe.patch_sizes), (), generator=generator)
+            options = {"patch_size": recipe.patch_sizes[chosen]}
+        with machine.autocast():
+            logits = forward(images, **options)
+        labels, smoothing = data.train_labels[batch], recipe.label_smoothing
+        loss = F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        torch.nn.utils.clip_grad_norm_(parameters, recipe.clip)
+        scaler.step(optimizer)
+        scaler.update()
+    except RuntimeError as error:
+        if not _no_memory(error):
+            raise
+        half = max(1, recipe.batch_size // 2)
+        raise MemoryError(
+            f"out of memory on {machine.name} with batch_size={recipe.batch_size}: lower batch_size (try {half}). "
+            "If that does not help, lower the model's d or depth, or raise its patch_size."
+        ) from error
+    return loss.detach().double()
+
+
+def _no_memory(error):
+    texts = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in texts)
+
+
+@torch.no_grad()
+def evaluate(model, data, machine=None, image_size=None, patch_size=None, batch_size=1000):
+    """Share of the test images that a model names right.
+
+    Parameters
+    ----------
+    model : SmallViT
+    data : Data
+    machine : Machine, optional
+    image_size : int, optional
+        Resize the images to this side.
+    patch_size : int, optional
+        Cut them into other patches than the model's own.
+    batch_size : int
+        So many at once.
+
+    Returns
+    -------
+    float
+    """
+    machine = machine or pick_machine()
+    model, data = model.to(machine.device), data.to(machine.device)
+    right = torch.zeros((), dtype=torch.int64, device=machine.device)
+    batches = zip(data.test_images.split(batch_size), data.test_labels.split(batch_size), strict=True)
+    for images, labels in batches:
+        with machine.autocast():
+            logits = model(prepare(images, data, image_size), patch_size)
+        right += (logits.argmax(dim=1) == labels).sum()
+    return right.item() / len(data.test_labels)
+
+
+def _bar(steps, done, progress):
+    from tqdm import tqdm
+
+    # On stdout: nbgrader and the book read stderr as a failure
+    return tqdm(total=steps, initial=done, unit="step", file=sys.stdout, disable=not progress)
+
+
+# ------------------------------------------------------- checkpoints, results
+
+
+def _signature(model, recipe):
+    settings = {f"model.{key}": value for key, value in model.settings.items()}
+    settings |= {f"recipe.{key}": value for key, value in dataclasses.asdict(recipe).items()}
+    return json.loads(json.dumps(settings))
+
+
+def _write(path, model, optimizer, scaler, recipe, state):
+    """Write a checkpoint in whole: who is cut off here still has the one before."""
+    content = state | {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "scaler": scaler.state_dict(),
+        "settings": _signature(model, recipe),
+    }
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    torch.save(content, part)
+    os.replace(part, path)
+
+
+def _read(path, model, optimizer, scaler, recipe):
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    ours, theirs = _signature(model, recipe), content["settings"]
+    different = [key for key in ours if ours[key] != theirs.get(key)]
+    if different:
+        words = ", ".join(f"{key} {theirs.get(key)} and not {ours[key]}" for key in different)
+        raise ValueError(f"{path} is of another run, with {words}: remove it or name another file")
+    model.load_state_dict(content["model"])
+    optimizer.load_state_dict(content["optimizer"])
+    scaler.load_state_dict(content["scaler"])
+    return {key: content[key] for key in ("step", "loss", "seconds", "history")}
+
+
+def write_result(path, results, machine, **settings):
+    """Write what a run found, with all that is needed to judge it and to repeat it.
+
+    Parameters
+    ----------
+    path : path
+        A JSON file.
+    results : object
+        Lists, dictionaries and numbers.
+    machine : Machine
+    **settings
+        Of the model, the recipe and the data; a `Recipe` is written as its fields.
+    """
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = None
+    plain = {
+        key: dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value for key, value in settings.items()
+    }
+    content = {
+        "settings": plain,
+        "machine": dataclasses.asdict(machine) | {"processor": platform.machine(), "torch": torch.__version__},
+        "date": datetime.date.today().isoformat(),
+        "commit": commit,
+        "results": results,
+    }
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

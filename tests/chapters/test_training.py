@@ -1,0 +1,366 @@
+"""Training: the data, the recipe's parts, and runs that end the same whether they were cut off or not."""
+
+import dataclasses
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from solutions import training
+from solutions.small_vit import SmallViT
+from solutions.training import (
+    RECIPES,
+    Machine,
+    Recipe,
+    augment,
+    evaluate,
+    generator_for,
+    load_data,
+    pick_machine,
+    prepare,
+    read_idx,
+    settings_for,
+    train,
+    write_result,
+)
+
+CPU = Machine("cpu", "float32", False, "CPU")
+SHORT = Recipe(epochs=2, batch_size=32, shift=1, flip=False)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_data("digits", n_train=160)
+
+
+def small(data, seed=0, **options):
+    torch.manual_seed(seed)
+    sizes = data.sizes | {"patch_size": 2, "d": 16, "depth": 2, "n_heads": 2, "d_ff": 32}
+    return SmallViT(**sizes | options)
+
+
+def run(model, data, recipe=SHORT, machine=CPU, **options):
+    return train(model, data, recipe, machine, progress=False, **options)
+
+
+def same_weights(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+# ------------------------------------------------------------------------------------------------ data
+
+
+def test_digits_are_what_scikit_learn_has(digits):
+    from sklearn.datasets import load_digits
+
+    assert digits.sizes == {"image_size": (8, 8), "channels": 1, "classes": 10}
+    data = load_data("digits")
+    images = torch.cat([data.train_images, data.test_images]).flatten(1).double()
+    labels = torch.cat([data.train_labels, data.test_labels])
+    assert (len(data.train_labels), len(data.test_labels)) == (1437, 360)
+    found = {(tuple(image), int(label)) for image, label in zip(images.tolist(), labels, strict=True)}
+    theirs = load_digits()
+    assert found == {(tuple(image), int(label)) for image, label in zip(theirs.data, theirs.target, strict=True)}
+    ready = prepare(data.train_images, data)
+    torch.testing.assert_close(ready.mean(), torch.tensor(0.0), atol=1e-5, rtol=0)
+    torch.testing.assert_close(ready.std(), torch.tensor(1.0), atol=1e-5, rtol=0)
+
+
+def test_fashion_mnist_where_it_is_installed():
+    if not Path(training.FASHION_MNIST).is_dir():
+        pytest.skip("needs Debian's dataset-fashion-mnist")
+    data = load_data("fashion_mnist")
+    assert data.train_images.shape == (60000, 1, 28, 28)
+    assert data.train_labels.bincount().tolist() == [6000] * 10
+    assert data.test_labels.bincount().tolist() == [1000] * 10
+    assert [data.classes[label] for label in data.train_labels[:3]] == ["ankle boot", "T-shirt", "T-shirt"]
+    assert abs(data.mean.item() / 255 - 0.2860) < 1e-4  # as it is known
+    assert abs(data.std.item() / 255 - 0.3530) < 1e-4
+
+
+def idx(array):
+    head = b"\0\0\x08" + bytes([array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    return head + array.tobytes()
+
+
+def test_idx_files(tmp_path):
+    array = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    plain, packed = tmp_path / "a-idx3-ubyte", tmp_path / "a-idx3-ubyte.gz"
+    plain.write_bytes(idx(array))
+    packed.write_bytes(gzip.compress(idx(array)))
+    assert np.array_equal(read_idx(plain), array)
+    assert np.array_equal(read_idx(packed), array)
+    for wrong, words in ((idx(array)[:-1], "not whole"), (idx(array) + b"0", "not whole"), (b"PNG..", "no IDX")):
+        plain.write_bytes(wrong)
+        with pytest.raises(ValueError, match=words):
+            read_idx(plain)
+
+
+def test_data_that_is_not_there(monkeypatch, tmp_path):
+    with pytest.raises(ValueError, match="digits, fashion_mnist, cifar10, not 'imagenet'"):
+        load_data("imagenet")
+    with pytest.raises(ValueError, match=r"n_train.*0"):
+        load_data("digits", n_train=0)
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.setattr(training, "FASHION_MNIST", str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError, match=r"torchvision.*IDX files in .*nowhere"):
+        load_data("fashion_mnist")
+    with pytest.raises(FileNotFoundError, match="CIFAR10 is not here"):
+        load_data("cifar10")
+
+
+# ------------------------------------------------------------------------------------------ augmentation
+
+
+def test_augmented_images_are_moved_and_mirrored_ones():
+    rng = np.random.default_rng(0)
+    images = torch.from_numpy(rng.integers(1, 255, size=(200, 3, 5, 6), dtype=np.uint8))
+    moved = augment(images, 2, True, generator_for(0))
+    assert (moved.shape, moved.dtype) == (images.shape, images.dtype)
+    seen = set()
+    for image, result in zip(images.numpy(), moved.numpy(), strict=True):
+        found = []
+        for flip in (False, True):
+            source = image[:, :, ::-1] if flip else image
+            padded = np.pad(source, ((0, 0), (2, 2), (2, 2)))
+            for down in range(5):
+                for right in range(5):
+                    if np.array_equal(padded[:, down : down + 5, right : right + 6], result):
+                        found.append((flip, down, right))
+        assert len(found) == 1
+        seen.add(found[0])
+    assert {flip for flip, _, _ in seen} == {False, True}
+    assert len(seen) > 40  # of 50
+
+
+def test_no_augmentation_changes_nothing():
+    images = torch.randint(0, 255, (8, 1, 4, 6), dtype=torch.uint8)
+    assert torch.equal(augment(images, 0, False, generator_for(0)), images)
+
+
+def test_generators_depend_on_all_their_numbers():
+    draws = {
+        tuple(torch.randint(1000, (4,), generator=generator_for(*n)).tolist()) for n in ((0,), (1,), (0, 1), (1, 0))
+    }
+    assert len(draws) == 4
+    again = [torch.rand(3, generator=generator_for(2, 3)) for _ in range(2)]
+    assert torch.equal(*again)
+
+
+def test_learning_rate_rises_and_falls():
+    recipe, steps = Recipe(learning_rate=0.1, warmup=0.2), 100
+    rates = [recipe.learning_rate_at(step, steps) for step in range(steps)]
+    assert rates[0] == pytest.approx(0.1 / 20)
+    assert rates[19] == rates[20] == pytest.approx(0.1)
+    assert rates == sorted(rates[:20]) + sorted(rates[20:], reverse=True)
+    assert rates[60] == pytest.approx(0.05)
+    assert 0 < rates[-1] < 1e-4
+    assert [recipe.learning_rate_at(0, 1)] == [0.1]
+
+
+# ------------------------------------------------------------------------------------------------- runs
+
+
+def test_a_small_model_learns(digits):
+    data = load_data("digits")
+    model = small(data, d=32, d_ff=64)
+    history = run(model, data, Recipe(epochs=8, batch_size=32, learning_rate=5e-3, shift=0, flip=False))
+    assert [entry["epoch"] for entry in history] == list(range(1, 9))
+    assert history[-1]["accuracy"] > 0.85
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert history[-1]["accuracy"] == evaluate(model, data, CPU) == evaluate(model, data, CPU, batch_size=7)
+
+
+def test_a_run_depends_on_its_seed_alone(digits):
+    models = [small(digits) for _ in range(3)]
+    torch.manual_seed(7)  # the global generator has no say
+    run(models[0], digits)
+    torch.manual_seed(8)
+    run(models[1], digits)
+    run(models[2], digits, dataclasses.replace(SHORT, seed=1))
+    assert same_weights(models[0], models[1])
+    assert not same_weights(models[0], models[2])
+
+
+class CutOffError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("positions", ["learned", "mixed"])
+@pytest.mark.parametrize("cuts", [(1,), (3, 4, 5), (5, 8), (9,)])
+def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(digits, tmp_path, monkeypatch, cuts, positions):
+    """Cut off before these steps, of 2 epochs of 5, and started again from the file."""
+    whole = small(digits, positions=positions)
+    expected = run(whole, digits)
+    path, step = tmp_path / "run.pt", training._step
+    for cut in (*cuts, None):
+
+        def until_cut(*args, cut=cut):
+            if args[-1] == cut:
+                raise CutOffError
+            return step(*args)
+
+        monkeypatch.setattr(training, "_step", until_cut)
+        seed = 99 if path.exists() else 0  # other weights: all must come from the file
+        model = small(digits, seed, positions=positions)
+        try:
+            history = run(model, digits, checkpoint=path, every=0)
+        except CutOffError:
+            continue
+    assert same_weights(whole, model)
+    for entry, other in zip(expected, history, strict=True):
+        for key in ("epoch", "loss", "accuracy", "learning_rate"):
+            assert entry[key] == other[key], key
+
+
+def test_a_finished_run_is_not_run_again(digits, tmp_path):
+    model = small(digits)
+    history = run(model, digits, checkpoint=tmp_path / "run.pt")
+    fresh = small(digits, seed=5)
+    assert run(fresh, digits, checkpoint=tmp_path / "run.pt") == history
+    assert same_weights(model, fresh)
+
+
+def test_a_checkpoint_is_written_whole_or_not_at_all(digits, tmp_path, monkeypatch):
+    path, save = tmp_path / "run.pt", torch.save
+
+    def second_one_breaks(content, file):
+        if content["step"] < 2:
+            return save(content, file)
+        Path(file).write_bytes(b"half")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(torch, "save", second_one_breaks)
+    with pytest.raises(OSError, match="no space"):
+        run(small(digits), digits, checkpoint=path, every=0)
+    assert torch.load(path, weights_only=True)["step"] == 1
+
+
+def test_a_checkpoint_of_another_run_is_refused(digits, tmp_path):
+    path = tmp_path / "run.pt"
+    run(small(digits), digits, checkpoint=path)
+    with pytest.raises(ValueError, match=r"recipe.epochs 2 and not 3.*remove it"):
+        run(small(digits), digits, dataclasses.replace(SHORT, epochs=3), checkpoint=path)
+    with pytest.raises(ValueError, match=r"model.positions sincos and not none"):  # as many weights
+        run(small(digits, positions="none"), digits, checkpoint=path)
+
+
+def test_out_of_memory_says_what_to_lower(digits):
+    class Hungry(SmallViT):
+        def forward(self, images, patch_size=None):
+            raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried ...")
+
+    sizes = digits.sizes | {"patch_size": 2, "d": 16}
+    with pytest.raises(MemoryError, match=r"batch_size=32: lower batch_size \(try 16\)"):
+        run(Hungry(**sizes), digits)
+
+    class Wrong(SmallViT):
+        def forward(self, images, patch_size=None):
+            raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError, match="mat1"):
+        run(Wrong(**sizes), digits)
+
+
+def test_errors(digits):
+    for batch_size in (0, 161):
+        with pytest.raises(ValueError, match=f"batch_size.*160.*{batch_size}"):
+            run(small(digits), digits, dataclasses.replace(SHORT, batch_size=batch_size))
+
+
+def test_progress_and_curves(digits, capfd):
+    seen = []
+    train(small(digits), digits, SHORT, CPU, after_epoch=lambda history: seen.append(len(history)))
+    out, err = capfd.readouterr()
+    assert "10/10" in out
+    assert "accuracy" in out
+    assert err == ""  # nbgrader and the book take it for a failure
+    assert seen == [1, 2]
+    run(small(digits), digits)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_other_patches_and_sizes_in_training(digits):
+    recipe = dataclasses.replace(SHORT, patch_sizes=(2, 4), image_size=16)
+    model = small(digits, image_size=(16, 16), patch_size=4, positions="learned")
+    seen = set()
+    model.register_forward_hook(
+        lambda module, args, kwargs, output: seen.add((args[0].shape[-1], kwargs.get("patch_size"))), with_kwargs=True
+    )
+    run(model, digits, recipe)
+    assert {(16, 2), (16, 4)} <= seen
+    for size, patch_size in ((16, 4), (16, 2), (24, 4)):
+        assert 0 <= evaluate(model, digits, CPU, size, patch_size) <= 1
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_mixed_precision_keeps_its_weights_in_single(digits, precision):
+    """The loop of a GPU, on the CPU."""
+    model = small(digits, positions="axial", registers=1)
+    kinds = set()
+    model.blocks[1].fc1.register_forward_hook(lambda module, args, output: kinds.add(output.dtype))
+    history = run(model, digits, machine=Machine("cpu", precision, False, "CPU"))
+    assert kinds == {getattr(torch, precision)}
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert np.isfinite(history[-1]["loss"])
+    reference = small(digits, positions="axial", registers=1)
+    expected = run(reference, digits)
+    assert abs(history[-1]["loss"] - expected[-1]["loss"]) < 0.05
+
+
+@pytest.mark.slow
+def test_a_compiled_run_is_close_to_a_plain_one(digits):
+    recipe = dataclasses.replace(SHORT, patch_sizes=(2, 4))
+    plain, compiled = (
+        run(small(digits, positions="axial"), digits, recipe, Machine("cpu", "float32", compile, "CPU"))
+        for compile in (False, True)
+    )
+    assert abs(plain[-1]["loss"] - compiled[-1]["loss"]) < 1e-2
+
+
+def test_weight_decay_keeps_to_matrices(digits):
+    """With a learning rate that only decay can use, biases, norms and tokens stay."""
+    model = small(digits, positions="learned", registers=2)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    (decaying, others) = training.decay_groups(model, 0.5)
+    optimizer = torch.optim.AdamW([decaying, others], lr=0.1)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    moved = {name for name, parameter in model.named_parameters() if not torch.equal(parameter, before[name])}
+    layers = {name for name, module in model.named_modules() if isinstance(module, (nn.Linear, nn.Conv2d))}
+    assert moved == {f"{name}.weight" for name in layers}
+
+
+# ---------------------------------------------------------------------------------- machine and results
+
+
+def test_machine_of_this_computer():
+    machine = pick_machine()
+    if not torch.cuda.is_available():
+        assert (machine.device, machine.precision, machine.compile) == ("cpu", "float32", False)
+        assert "CPU" in machine.name
+
+
+def test_without_a_gpu_it_says_what_is_smaller(capsys):
+    full, reduced = {"epochs": 60, "d": 192, "data": "cifar10"}, {"epochs": 3, "d": 64, "data": "cifar10"}
+    assert settings_for(CPU, full, reduced) == reduced
+    assert "epochs 3 instead of 60, d 64 instead of 192." in capsys.readouterr().out
+    assert settings_for(dataclasses.replace(CPU, device="cuda"), full, reduced) == full
+    assert capsys.readouterr().out == ""
+
+
+def test_results_say_where_they_come_from(tmp_path):
+    path = tmp_path / "results" / "a.json"
+    write_result(path, [{"accuracy": 0.9}], CPU, recipe=RECIPES["digits"], model={"d": 16})
+    content = json.loads(path.read_text())
+    assert content["results"] == [{"accuracy": 0.9}]
+    assert content["settings"]["recipe"]["batch_size"] == 64
+    assert content["settings"]["model"] == {"d": 16}
+    assert content["machine"]["torch"] == torch.__version__
+    assert set(content) == {"settings", "machine", "date", "commit", "results"}
