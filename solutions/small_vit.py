@@ -315,10 +315,8 @@ def decay_groups(module, weight_decay):
         table = table or any(word in name for word in words)
         matrix = parameter.ndim > 1 and not table  # or a bank of filters
         (decaying if matrix else others).append(parameter)
-    return [
-        {"params": decaying, "weight_decay": weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
+    decay = {"params": decaying, "weight_decay": weight_decay}
+    return [decay, {"params": others, "weight_decay": 0.0}]
     ### END SOLUTION
 
 
