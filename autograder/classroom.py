@@ -8,6 +8,7 @@ then the newest, then the first by name.
 import contextlib
 import errno
 import fcntl
+import functools
 import hashlib
 import json
 import logging
@@ -336,7 +337,7 @@ def _record(course, book, one, verdict, submission, seconds):
         verdict["repairs"].append("timestamp.txt holds no time: it was not looked whether the work is late")
     penalty = book.record(one.student, verdict, verdict["submitted_at"])
     outputs = _outputs(course, one)
-    released = json.loads(_released(course, one.assignment).read_text("utf-8"))
+    released = _released(course.folder("release"), one.assignment)
     printed = {row["name"]: _printed(row) for row in verdict["exercises"] if row["status"]}
     _write(outputs["notebook"], json.dumps(restored(submission, released, printed), ensure_ascii=False))
     if verdict["submitted_at"]:
@@ -358,12 +359,13 @@ def _outputs(course, one):
     }
 
 
-def _released(course, assignment):
+@functools.cache
+def _released(release, assignment):
     """The exercise notebook: the course's, or else the one beside this package."""
-    for folder in (course.folder("release"), HERE.parent / "exercises"):
+    for folder in (release, HERE.parent / "exercises"):
         path = folder / assignment / f"{assignment}.ipynb"
         if path.exists():
-            return path
+            return json.loads(path.read_text("utf-8"))
     raise CommandError(f"there is no exercise notebook {path}: run make exercises")
 
 
