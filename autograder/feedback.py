@@ -8,7 +8,7 @@ import nh3
 
 TEMPLATES = Path(__file__).parent / "templates"
 TAGS = {"h1", "h2", "h3", "p", "ul", "li", "div", "span", "strong", "code", "a", "meter"}
-TAGS |= {"table", "thead", "tbody", "tr", "th", "td"}
+TAGS |= {"table", "thead", "tbody", "tr", "th", "td", "details", "summary"}
 ATTRIBUTES = {tag: {"class"} for tag in TAGS} | {"a": {"href"}, "meter": {"value", "max", "aria-label"}}
 PAGE = """<!doctype html>
 <html lang="en">

@@ -11,6 +11,7 @@ from autograder.grade import close_sandbox, grade
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}</p></body><a href='javascript:alert(1)'>x</a>"
 ALLOWED = {"html", "meta", "title", "style", "body", "h1", "h2", "p", "ul", "li", "div", "span", "strong", "code", "a"}
+ALLOWED |= {"details", "summary"}
 
 
 class Tags(HTMLParser):
@@ -63,6 +64,18 @@ def verdict():
 def test_markup_is_shown_as_text(verdict):
     found = is_plain(feedback(verdict, NASTY, book="https://example.org/book"))
     assert found.text.count("<script>alert(1)</script>") >= 8
+
+
+def test_what_is_to_be_done_comes_first_and_what_is_right_is_folded(verdict):
+    to_do = verdict["exercises"][0] | {"name": "to_do"}
+    check = to_do["subtests"][0] | {"passed": True}
+    right = to_do | {"name": "right", "status": "passed", "score": 3.0, "failures": [], "subtests": [check]}
+    waiting = to_do | {"name": "waiting", "status": None, "score": None, "failures": [], "subtests": []}
+    page = feedback(verdict | {"exercises": [right, to_do, waiting]}, "ada")
+    is_plain(page)
+    places = [page.index(f"<code>{name}</code>") for name in ("to_do", "waiting", "right")]
+    assert places == sorted(places)
+    assert places[1] < page.index("<details>") < places[2]
 
 
 def test_links_go_to_the_book(verdict):
