@@ -78,6 +78,10 @@ def test_late_penalty_is_nbgraders(course):
 def test_a_stopped_run_goes_on(course):
     for number in range(12):
         submit(course.folder, f"student{number:02}", notebook(STUDENTS["ada"]))
+    slow = notebook(STUDENTS["ada"])  # so that the stop comes in the middle, however busy the machine is
+    slow["cells"].append({"cell_type": "code", "id": "slow", "metadata": {}, "outputs": [], "execution_count": None,
+                          "source": "import time\ntime.sleep(8)"})  # fmt: skip
+    submit(course.folder, "student02", slow)
     run = subprocess.Popen(
         [sys.executable, "-m", "autograder", "grade"],
         cwd=course.folder,
