@@ -15,7 +15,6 @@ import pytest
 from autograder.__main__ import main
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "classroom"))
 
 
 class Course:
