@@ -26,7 +26,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CHAPTERS = ("tokens", "sincos", "patchify", "pooling", "positions", "resolution", "small_vit")
+# Each with the address of its page in the book
+CHAPTERS = {name: name for name in ("tokens", "sincos", "patchify", "pooling", "positions", "resolution")}
+CHAPTERS |= {"small_vit": "gpu/small_vit"}
 _CASES = Path(__file__).parent / "cases"
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import jinja2
 import nh3
 
+from autograder.exercise import CHAPTERS
+
 TEMPLATES = Path(__file__).parent / "templates"
 TAGS = {"h1", "h2", "h3", "p", "ul", "li", "div", "span", "strong", "code", "a", "meter"}
 TAGS |= {"table", "thead", "tbody", "tr", "th", "td", "details", "summary"}
@@ -39,14 +41,15 @@ def feedback(verdict, student, *, graded_at="", penalty=0.0, book=""):
     book : str
         Where the book lies on the web, for links to its sections.
     """
+    assignment = verdict["assignment"]
     return page(
-        f"{verdict['assignment']} · {student}",
+        f"{assignment} · {student}",
         "feedback.html",
         verdict=verdict,
         student=student,
         graded_at=graded_at,
         penalty=penalty,
-        book=book.rstrip("/"),
+        chapter=book and f"{book.rstrip('/')}/{CHAPTERS.get(assignment, assignment)}.html",
     )
 
 

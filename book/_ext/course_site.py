@@ -131,6 +131,7 @@ def sign(app, exception):
 
 
 def setup(app):
+    os.environ["PYTHONPATH"] = str(ROOT / "book")  # cells of any folder import figures
     render.coalesce_streams = join_streams  # MyST-NB's own adds a line end between pieces, hence by timing
     app.add_directive("widget", Widget)
     app.connect("doctree-read", require_alt_text)

@@ -2,10 +2,12 @@
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from build import notebook, submit
 
+from autograder.exercise import CHAPTERS, exercises
 from autograder.feedback import feedback
 from autograder.grade import close_sandbox, grade
 
@@ -17,13 +19,14 @@ ALLOWED |= {"details", "summary"}
 class Tags(HTMLParser):
     def __init__(self, page):
         super().__init__()
-        self.tags, self.attributes, self.text = set(), set(), ""
+        self.tags, self.attributes, self.text, self.links = set(), set(), "", []
         self.feed(page)
 
     def handle_starttag(self, tag, attributes):
         self.tags.add(tag)
         if tag not in ("meta", "html"):
             self.attributes |= {name for name, _ in attributes}
+            self.links += [value for name, value in attributes if name == "href"]
 
     def handle_data(self, data):
         self.text += data
@@ -83,6 +86,18 @@ def test_links_go_to_the_book(verdict):
     page = feedback(verdict, "ada", book="https://example.org/book/")
     assert 'href="https://example.org/book/patchify.html#x"' in page
     assert "href" not in Tags(feedback(verdict, "ada")).attributes
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_link_goes_to_a_section_of_a_page_of_the_book(verdict, chapter):
+    """A page of the book lies where its text does, and a section's address is the label above its heading."""
+    for exercise in exercises(chapter):
+        row = verdict["exercises"][0] | {"section": exercise.section, "anchor": exercise.anchor}
+        page = feedback(verdict | {"assignment": chapter, "exercises": [row]}, "ada", book="book")
+        (address,) = Tags(page).links
+        path, _, anchor = address.partition("#")
+        text = (Path(__file__).parents[2] / path).with_suffix(".md").read_text(encoding="utf-8")
+        assert f"({anchor})=\n## {exercise.section}\n" in text
 
 
 def test_markup_in_an_exception_and_in_a_cell(verdict):
