@@ -26,10 +26,17 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Each with the address of its page in the book
-CHAPTERS = {name: name for name in ("tokens", "sincos", "patchify", "pooling", "positions", "resolution")}
-CHAPTERS |= {"small_vit": "gpu/small_vit"}
 _CASES = Path(__file__).parent / "cases"
+
+
+def _chapters():
+    """The chapters that have cases, each with the address of its page: their `PAGE`, or else the chapter's name."""
+    for path in sorted(_CASES.glob("[!_]*.py")):
+        page = re.search(r'^PAGE = "(.+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+        yield path.stem, page[1] if page else path.stem
+
+
+CHAPTERS = dict(_chapters())
 
 
 class Case:
@@ -95,6 +102,8 @@ class Exercise:
         Absolute and relative, for float64 answers.
     returns : str
         What the function returns, in words, where that is no array.
+    formerly : tuple of str
+        Names that it had before. Notebooks with such a name are graded all the same, and grades under it are kept.
     """
 
     reference: object
@@ -104,6 +113,7 @@ class Exercise:
     section: str
     tolerance: float = 1e-9
     returns: str = ""
+    formerly: tuple = ()
     subtests: list = field(default_factory=list)
     misconceptions: list = field(default_factory=list)
     label: object = None  # (index, *args) -> words for one entry of the answer
@@ -165,12 +175,24 @@ def exercises(chapter):
 
 def names():
     """Every exercise's name with its chapter, without importing the chapters (one needs torch)."""
+    return {name: chapter for chapter in CHAPTERS for name, _ in _declared(chapter)}
+
+
+def former_names():
+    """Every name that an exercise had before, with its name of today."""
     return {
-        name: chapter
+        old: name
         for chapter in CHAPTERS
-        if (path := _CASES / f"{chapter}.py").exists()
-        for name in re.findall(r"^(\w+) = Exercise\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+        for name, arguments in _declared(chapter)
+        for formerly in re.findall(r"formerly=\(([^)]*)\)", arguments)
+        for old in re.findall(r"\w+", formerly)
     }
+
+
+def _declared(chapter):
+    """The name and the arguments, as they are written, of each exercise in a chapter's cases."""
+    text = (_CASES / f"{chapter}.py").read_text(encoding="utf-8")
+    return re.findall(r"^(\w+) = Exercise\((.*?)(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
 
 
 def find(name):

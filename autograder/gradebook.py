@@ -4,6 +4,7 @@ import os
 import sys
 
 from autograder.course import CommandError
+from autograder.exercise import former_names
 
 # jsonschema loads this one if it finds it: two seconds, for a check of addresses that no notebook has.
 sys.modules.setdefault("rfc3987_syntax", None)
@@ -61,6 +62,9 @@ class Gradebook:
     def ensure(self, assignment, points):
         """Make an assignment when there is none, as nbgrader's `generate_assignment` records it.
 
+        An exercise that the gradebook has under a former name is renamed in it: its grades and comments stay.
+        One that is no longer declared stays as it is.
+
         Parameters
         ----------
         assignment : str
@@ -79,7 +83,8 @@ class Gradebook:
         except api.MissingEntry:
             self._save_cells(assignment)
             notebook = self.book.find_notebook(assignment, assignment)
-        found = _Assignment(notebook)
+        self._rename(notebook)
+        found = _Assignment(notebook, points)
         missing = [name for name in points if f"check_{name}" not in found.points]
         if missing:
             raise CommandError(
@@ -93,6 +98,15 @@ class Gradebook:
         )
         found.submissions = {student: ids for student, *ids in rows}
         self.assignments[assignment] = found
+
+    def _rename(self, notebook):
+        cells = [*notebook.grade_cells, *notebook.solution_cells, *notebook.source_cells]
+        known = {cell.name for cell in cells}
+        for old, new in former_names().items():
+            for cell in cells:
+                if cell.name in (old, f"check_{old}") and not {new, f"check_{new}"} & known:
+                    cell.name = cell.name.replace(old, new)
+        self.db.commit()
 
     def _save_cells(self, assignment):
         source = self.course.folder("source") / assignment / f"{assignment}.ipynb"
@@ -139,7 +153,8 @@ class Gradebook:
         """Record a verdict, all of it or nothing.
 
         Scores and comments that a person gave stay; as with nbgrader, a cell with a manual score is marked for
-        another look. A cell without a verdict has no score and waits for a person: it is no zero.
+        another look. A cell without a verdict has no score and waits for a person: it is no zero. Of an exercise
+        that is no longer declared, or never was, the score stays as it is.
 
         Parameters
         ----------
@@ -168,6 +183,8 @@ class Gradebook:
                     for score in [_points(rows.get(name.removeprefix("check_")), max_score)]
                 ],
             )
+            if its.others:
+                self.db.execute(_LEAVE_SCORE, [{"of": notebook, "cell": cell} for cell in its.others])
             self.db.execute(
                 _SET_COMMENT,
                 [
@@ -229,17 +246,22 @@ class Gradebook:
 
 
 class _Assignment:
-    """What recording needs to know of an assignment, looked up once."""
+    """What recording needs to know of an assignment, looked up once.
 
-    def __init__(self, notebook):
+    `points` are the checks of its exercises, `others` the graded cells that belong to none.
+    """
+
+    def __init__(self, notebook, exercises):
         self.id, self.notebook = notebook.assignment.id, notebook.id
         # Every notebook of the assignment -> its cells, for a submission has a place for each.
         self.cells = {
             one.id: [(cell.id, cell.type) for cell in (*one.grade_cells, *one.solution_cells, *one.task_cells)]
             for one in notebook.assignment.notebooks
         }
-        self.points = {cell.name: (cell.id, cell.max_score) for cell in notebook.grade_cells}
-        self.comments = {cell.name: cell.id for cell in notebook.solution_cells}
+        checks = {f"check_{name}" for name in exercises}
+        self.points = {cell.name: (cell.id, cell.max_score) for cell in notebook.grade_cells if cell.name in checks}
+        self.others = [cell.id for cell in notebook.grade_cells if cell.name not in checks]
+        self.comments = {cell.name: cell.id for cell in notebook.solution_cells if cell.name in exercises}
         self.submissions = {}  # student -> (id of the submission, id of its notebook)
 
 
@@ -253,6 +275,12 @@ _SET_SCORE = (
         auto_score=bindparam("score"),
         needs_manual_grade=case((_GRADE.c.manual_score.is_not(None), True), else_=bindparam("lacks", type_=Boolean)),
     )
+)
+_LEAVE_SCORE = (
+    update(_GRADE)
+    .where(_GRADE.c.notebook_id == bindparam("of"), _GRADE.c.cell_id == bindparam("cell"))
+    .where(_GRADE.c.auto_score.is_(None))
+    .values(needs_manual_grade=True)
 )
 _SET_COMMENT = (
     update(_COMMENT)

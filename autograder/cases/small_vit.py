@@ -8,6 +8,8 @@ from autograder.calls import Layers, module_of
 from autograder.exercise import Case, Exercise
 from solutions import small_vit as chapter
 
+PAGE = "gpu/small_vit"
+
 
 def counting(*shape):
     """0, 1, 2, … in that shape: every entry is its own address."""
