@@ -7,9 +7,11 @@ when it is out of date. Every run gives the same bytes.
 import argparse
 import shutil
 import tempfile
+import tomllib
 from pathlib import Path
 
 import nbformat
+import yaml
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import PyFileConfigLoader
 
@@ -18,7 +20,6 @@ from autograder.source import exercise_texts, notebook, solution_name
 
 ROOT = Path(__file__).parents[1]
 KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-SETUP = "# The checks come with the course: `make lab` opens the notebooks beside them.\nfrom autograder import check"
 
 
 def source_notebook(chapter):
@@ -61,10 +62,19 @@ def source_notebook(chapter):
         make = nbformat.v4.new_markdown_cell if cell.cell_type == "markdown" else nbformat.v4.new_code_cell
         cells.append(make(source, id=cell_id, metadata=metadata))
         if number == 0:
-            cells.append(nbformat.v4.new_code_cell(SETUP, id="setup"))
+            cells.append(first_cell())
     if declared:
         raise ValueError(f"{chapter}: no check cell follows {', '.join(declared)}")
     return nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
+
+
+def first_cell():
+    """The first code cell of every notebook: finds the course, or fetches it on Colab."""
+    site = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    code = (Path(__file__).parent / "templates" / "first_cell.py").read_text(encoding="utf-8")
+    code = code.replace("REPOSITORY", site["repository"]).replace("VERSION", project["version"])
+    return nbformat.v4.new_code_cell(code.strip(), id="setup", metadata={"cellView": "form"})
 
 
 def _exercise_cell(text, exercise):
