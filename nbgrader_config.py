@@ -13,8 +13,14 @@ c.CourseDirectory.source_directory = "_build/source"  # made by `make exercises`
 c.CourseDirectory.release_directory = "exercises"
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
 c.ExecutePreprocessor.timeout = 60  # seconds a cell
+# `nbgrader zip_collect`: names as Canvas (lovelaceada_LATE_<user>_<submission>_patchify-1.ipynb) and Moodle
+# (Ada Lovelace_<participant>_assignsubmission_file_/patchify.ipynb) give them. The number is the student's id.
+c.FileNameCollectorPlugin.named_regexp = (
+    r".*?_(?:LATE_)?(?P<student_id>\d+)_(?:\d+|assignsubmission_file)_/?(?P<file_id>\w+?)(?:[-\s(]+\d+\)?)?\.ipynb$"
+)
 
 # Settings of `python -m autograder`, which nbgrader passes over.
 c.Autograder.seed = 0  # hidden cases are drawn from it: set your own for a class, and keep it to yourself
 c.Autograder.seed_per_student = False  # True: each student's hidden cases are drawn from a seed of their own
+c.Autograder.course_version = ""  # a class is graded by one version of the course only; "": by any
 c.Autograder.book = ""  # where your class reads the book on the web, for the links in the feedback

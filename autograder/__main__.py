@@ -79,6 +79,9 @@ def _parser():
     report.add_argument("--output", metavar="PATH", type=_path, help="default: report.html (with --json: stdout)")
     report.add_argument("--json", action="store_true", help="JSON instead of a page")
 
+    begin = command("new-class", _new_class, "Make the folder of a class, with a seed of its own.")
+    begin.add_argument("folder", metavar="FOLDER", type=_path)
+
     command("doctor", _doctor, "Show what works on this machine.")
     return parser
 
@@ -118,7 +121,13 @@ def _url(text):
 
 def _grade(options, course):
     from autograder.classroom import grade_class
+    from autograder.new_class import course_version
 
+    if course.course_version not in ("", course_version()):
+        raise CommandError(
+            f"this class keeps to version {course.course_version} of the course (nbgrader_config.py), and this is "
+            f"{course_version()}: CHANGELOG.md says what changes a grade"
+        )
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     _warn(options)
     verdicts = grade_class(
@@ -264,6 +273,17 @@ def _output(text, path):
         path.write_text(text, "utf-8", newline="")
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _new_class(options, course):
+    from autograder.new_class import new_class
+
+    new_class(options.folder)
+    print(
+        f"{options.folder} is ready: notebooks to hand out in exercises/, what comes back goes to "
+        "submitted/<student>/<chapter>/.\nRun the commands from there. Its seed stands in nbgrader_config.py: "
+        "keep it to yourself."
+    )
 
 
 def _doctor(options, course):

@@ -61,6 +61,11 @@ class Course:
         return int.from_bytes(hashlib.sha256(f"{seed} {student}".encode()).digest()[:4])
 
     @property
+    def course_version(self):
+        """The version of the course that a class keeps to, or "" for any: `c.Autograder.course_version`."""
+        return self.config.Autograder.get("course_version", "")
+
+    @property
     def book(self):
         """Where the book lies on the web, for the links in the feedback, or "": `c.Autograder.book`."""
         return self.config.Autograder.get("book", "")
