@@ -52,6 +52,7 @@ class Case:
 
     def __init__(self, *args, why="", **kwargs):
         self.args, self.kwargs, self.why = args, kwargs, why
+        self.answers = {}  # what our own functions answer, once they were asked
 
 
 class Raises(Case):
