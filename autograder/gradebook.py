@@ -8,14 +8,17 @@ from autograder.exercise import former_names
 
 # jsonschema loads this one if it finds it: two seconds, for a check of addresses that no notebook has.
 sys.modules.setdefault("rfc3987_syntax", None)
-# nbgrader calls `alembic` by name; this finds it where the environment is not activated.
-os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", os.defpath)
 
 import nbformat  # noqa: E402
+from alembic.script import ScriptDirectory  # noqa: E402
 from nbgrader import api, preprocessors  # noqa: E402
+from nbgrader.dbutil import ALEMBIC_DIR  # noqa: E402
 from nbgrader.utils import parse_utc  # noqa: E402
 from sqlalchemy import Boolean, bindparam, case, insert, select, update  # noqa: E402
 from sqlalchemy.exc import SQLAlchemyError  # noqa: E402
+
+# nbgrader asks for it in a process of its own, which loads nbgrader again (4 s) and wants `alembic` on the PATH.
+api.get_alembic_version = ScriptDirectory(ALEMBIC_DIR).get_current_head
 
 
 class Gradebook:
