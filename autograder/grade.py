@@ -6,8 +6,8 @@ Nothing here touches a gradebook or a file of the course, so a Dask worker can d
 
 import functools
 import hashlib
-import importlib
 import re
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,7 +158,7 @@ def _judge_all(submission, seed, limits):
     for _ in range(2):  # a sandbox that broke is worth a second try
         troubles, left = [], [exercise for exercise in its_exercises if exercise.name not in rows]
         try:
-            with _sandbox(submission.assignment, limits).session(submission.code, [e.name for e in left]) as session:
+            with _sandbox(submission, limits).session(submission.code, [e.name for e in left]) as session:
                 for exercise in left:
                     start = time.perf_counter()
                     call = functools.partial(_call, session, submission, exercise.name)
@@ -217,30 +217,32 @@ def _row(exercise, verdict, seconds):
 
 # ------------------------------------------------------------------------------------------ warm sandboxes
 
-_open = {}  # one warm sandbox for each process
+WARM = {"scipy": "scipy.special", "matplotlib": "matplotlib.pyplot", "torch": "torch"}
+_open = threading.local()  # `box`: one warm sandbox for each thread that grades
 
 
-def _sandbox(chapter, limits):
-    """This process's sandbox for a chapter, warm with what the chapter imports."""
-    preload = ["numpy", "scipy.special", "matplotlib.pyplot"]
-    if hasattr(importlib.import_module(f"solutions.{chapter}"), "torch"):
-        preload.append("torch")
-    key = (tuple(preload), limits)
-    if key not in _open:
+def _sandbox(submission, limits):
+    """This thread's sandbox, warm with what the notebook imports and those before it imported."""
+    text = "\n".join(submission.code)
+    preload = {"numpy"} | {module for package, module in WARM.items() if re.search(rf"\b{package}\b", text)}
+    box, its_limits, loaded = getattr(_open, "box", (None, None, set()))
+    if box is None or its_limits != limits or not preload <= loaded:
         close_sandbox()
+        preload |= loaded
         box = Sandbox(
-            preload,
+            sorted(preload),
             limits.isolation,
             time_limit=limits.time_limit,
             cell_limit=4 * limits.time_limit,
             notebook_limit=24 * limits.time_limit,
             memory_mb=limits.memory_limit,
         )
-        _open[key] = box.__enter__()
-    return _open[key]
+        _open.box = box.__enter__(), limits, preload
+    return box
 
 
 def close_sandbox():
-    """End this process's warm sandbox."""
-    while _open:
-        _open.popitem()[1].close()
+    """End this thread's warm sandbox."""
+    if hasattr(_open, "box"):
+        _open.box[0].close()
+        del _open.box

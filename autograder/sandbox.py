@@ -122,7 +122,7 @@ class Sandbox:
 
     def __init__(
         self,
-        preload=("numpy", "scipy.special", "matplotlib.pyplot"),
+        preload=("numpy",),
         isolation="bubblewrap",
         *,
         time_limit=5.0,
