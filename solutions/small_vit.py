@@ -373,6 +373,15 @@ def factorized_positions(row_table, col_table):
     return torch.cat([col_table.repeat(H_p, 1), rows], dim=1)
 
 
+def cut(images, P):
+    """Twin of `patchify`, channels first: (B, N_p, C * P * P), and the grid."""
+    B, C, H, W = images.shape
+    H_p, W_p = H // P, W // P
+    images = images[:, :, : H_p * P, : W_p * P]
+    patches = images.reshape(B, C, H_p, P, W_p, P).permute(0, 2, 4, 1, 3, 5)
+    return patches.reshape(B, H_p * W_p, C * P * P), (H_p, W_p)
+
+
 def resize_positions(table, n_prefix, old_grid, new_grid):
     """Twin of `resolution.resize_pos_embed`: (n_prefix + h * w, d)."""
     if tuple(old_grid) == tuple(new_grid):
@@ -459,8 +468,10 @@ class Block(nn.Module):
             q, k = turn(q, *rotation), turn(k, *rotation)
         return q, k, v
 
-    def forward(self, x, rotation=None, mask=None):
+    def forward(self, x, rotation=None, mask=None, keep=None):
+        """(B, T, d) -> (B, T, d), or of the first `keep` tokens (B, keep, d)."""
         q, k, v = self.heads(x, rotation)
+        x, q = x[:, :keep], q[:, :, :keep]  # all keys and values, few queries
         # attention(q, k, v), but the scores need not be stored
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         x = x + self.proj(merge_heads(y))  # (B, T, d)
@@ -613,17 +624,17 @@ class SmallViT(nn.Module):
         tensor, shape (B, classes)
         """
         x, rotations = self.embed(images, patch_size)
-        return self.head(self.pool(self.encode(x, rotations)))
+        x = self.encode(x, rotations, keep=self.n_cls or None)
+        return self.head(self.pool(x))
 
     def embed(self, images, patch_size=None):
         """What the first block reads, (B, T, d), and each block's rotation."""
         weight, bias = self.patch_embed.weight, self.patch_embed.bias
         if patch_size is not None:
             weight = resize_filters(weight, patch_size)
-        # patch_embed_conv: cut into patches, each times one matrix
-        maps = F.conv2d(images, weight, bias, stride=weight.shape[-1])
-        grid = tuple(maps.shape[2:])  # (H_p, W_p)
-        patches = maps.flatten(2).transpose(1, 2)  # (B, N_p, d), raster order
+        patches, grid = cut(images, weight.shape[-1])  # (B, N_p, C P P)
+        # patch_embed_conv, as the product that it is: (B, N_p, d)
+        patches = F.linear(patches, weight.flatten(1), bias)
         patches = patches.to(weight.dtype)  # what blocks add up stays precise
         # vit_input_sequence: class token, registers, patches
         prefix = [self.cls_token] if self.n_cls else []
@@ -636,13 +647,18 @@ class SmallViT(nn.Module):
         prefix = [tokens.expand(len(patches), -1, -1) for tokens in prefix]
         return torch.cat([*prefix, patches], dim=1), self.rotations(grid)
 
-    def encode(self, x, rotations, mask=None):
+    def encode(self, x, rotations, mask=None, keep=None):
         """All blocks, (B, T, d) -> (B, T, d).
 
         A mask, such as `packed_attention_mask`, is True where a query may look.
+        With `keep` the last block works out its first so many tokens alone:
+        (B, keep, d). They are the same, since nobody reads the others.
         """
-        for block, rotation in zip(self.blocks, rotations, strict=True):
+        steps = list(zip(self.blocks, rotations, strict=True))
+        for block, rotation in steps[:-1]:
             x = block(x, rotation, mask)
+        for block, rotation in steps[-1:]:
+            x = block(x, rotation, mask, keep)
         return x
 
     def pool(self, x):
@@ -758,10 +774,13 @@ def flops(model, grid=None):
     if model.pooling == "map":
         head += N_p * (4 * d * d + 4 * d)  # keys, values, attention
         head += 4 * d * d + 4 * d * d_ff  # the query, proj; the MLP
+    # In the last block only the class token asks, if there is one
+    queries = depth and (depth - 1) * T + (model.n_cls or T)
+    keys = depth * T
     count = {
         "embedding": 2 * N_p * model.patch_embed.weight.numel(),
-        "projections": depth * T * (8 * d * d + 4 * d * d_ff),
-        "scores": depth * 4 * T * T * d,
+        "projections": keys * 6 * d * d + queries * (2 * d * d + 4 * d * d_ff),
+        "scores": queries * 4 * T * d,
         "head": head,
     }
     return count | {"total": sum(count.values())}

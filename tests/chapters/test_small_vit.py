@@ -309,6 +309,25 @@ def test_one_batch_can_be_overfitted(positions):
     assert (model(images).argmax(dim=1) == labels).all()
 
 
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_what_nobody_reads_is_left_out_and_nothing_else(pooling, depth):
+    """With a class token the last block works out that one alone: the same answer and the same gradients."""
+    sizes = SIZES | {"depth": depth, "positions": "mixed", "pooling": pooling, "registers": 2}
+    short, whole = (lively(SmallViT(**sizes)) for _ in range(2))
+    images, labels = normal(1, 3, 3, 8, 12), torch.tensor([0, 1, 2])
+    out = short(images)
+    expected = whole.head(whole.pool(whole.encode(*whole.embed(images))))
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
+    for logits in (out, expected):
+        F.cross_entropy(logits, labels).backward()
+    for mine, its in zip(short.parameters(), whole.parameters(), strict=True):
+        if its.grad is not None:
+            torch.testing.assert_close(mine.grad, its.grad, rtol=0, atol=1e-10)
+    x, rotations = short.embed(images)
+    assert short.blocks[-1](x, rotations[-1], keep=1).shape == (3, 1, 16)
+
+
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_order_of_the_patches(positions):
     """Without positions the mean of the patches does not see their order; with any it does."""
