@@ -1,6 +1,7 @@
 # Patches and Positions. `make book` builds the site, `make test` runs the tests; both set up what they need.
 
 PYTHON ?= python3
+CONSTRAINTS ?= constraints.txt
 TORCH_INDEX ?=
 PYODIDE ?=
 SOLUTIONS ?= shown
@@ -30,8 +31,8 @@ $(VENV)/.ready: requirements.txt constraints.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt --index-url $(TORCH_INDEX) torch)
-	$(BIN)/python -m pip install --quiet -r requirements.txt -c constraints.txt
+	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet --no-deps -c $(CONSTRAINTS) --index-url $(TORCH_INDEX) torch)
+	$(BIN)/python -m pip install --quiet -r requirements.txt -c $(CONSTRAINTS)
 	$(BIN)/python -m pip install --quiet --no-deps -e .
 	touch $@
 
