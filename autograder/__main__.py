@@ -173,6 +173,11 @@ def _score(verdict):
     return "–" if verdict["score"] is None else f"{verdict['score']:.2f} / {verdict['max_score']:g}"
 
 
+def _with_points(row, status):
+    """A status, with the points where there are any."""
+    return status if row["score"] is None else f"{status}, {_score(row)} points"
+
+
 def _limits(options):
     from autograder.grade import Limits
 
@@ -200,6 +205,7 @@ def _bytes(path):
 
 
 def _grade_file(options, course):
+    from autograder.feedback import told_once
     from autograder.grade import close_sandbox, documented, grade
     from autograder.sandbox import SandboxUnavailable
 
@@ -220,12 +226,12 @@ def _grade_file(options, course):
     if options.json:
         print(json.dumps(documented(verdict), indent=1))
         return
-    print(f"{verdict['assignment'] or options.notebook.name}: {verdict['status']}, {_score(verdict)} points")
-    for line in (verdict["reason"], *verdict["repairs"], *verdict["cell_errors"]):
-        print(*[f"  {line}"] if line else [], sep="")
+    print(f"{verdict['assignment'] or options.notebook.name}: {_with_points(verdict, verdict['status'])}")
+    for line in (*filter(None, [verdict["reason"]]), *verdict["repairs"], *verdict["cell_errors"]):
+        print(f"  {line}")
     for row in verdict["exercises"]:
-        print(f"\n{row['name']}: {row['status'] or 'not graded'}, {_score(row)} points")
-        for failure in row["failures"]:
+        print(f"\n{row['name']}: {_with_points(row, row['status'] or 'not graded')}")
+        for failure in told_once(row["failures"]):
             print("  " + failure["message"].replace("\n", "\n  "))
 
 

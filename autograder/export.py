@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 from autograder.course import CommandError
 from autograder.gradebook import Gradebook
@@ -93,9 +94,14 @@ def _full_name(student):
 
 
 def _field(value):
-    """A value as a spreadsheet shall read it: text that looks like a formula is kept from being one."""
+    """A value as a spreadsheet shall read it: text that could act as a formula is kept from being one.
+
+    Canvas ("SIS Login ID") and Moodle ("username", "email") find the student by the exact text, so an id must stay
+    as it is. Of the characters that ids and addresses are made of no formula can be written that does anything: it
+    takes a bracket, a quote, a bar or an exclamation mark to call or fetch something.
+    """
     if value is None:
         return ""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@"):
+    if isinstance(value, str) and re.match(r"[=+\-@\t\r\n]", value) and not re.fullmatch(r"[\w.@+=-]*", value):
         return f"'{value}"
     return value

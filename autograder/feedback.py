@@ -53,6 +53,32 @@ def feedback(verdict, student, *, graded_at="", penalty=0.0, book=""):
     )
 
 
+def told_once(failures):
+    """An exercise's failures with everything said only where it first stands.
+
+    An explanation holds for each of the checks that failed for its reason; once read, it is known.
+
+    Parameters
+    ----------
+    failures : list of dict
+        As in a verdict.
+
+    Returns
+    -------
+    list of dict
+        The same, without the misconceptions and the lines of messages that stood in an earlier one. The first line
+        of each stays: it tells what was called.
+    """
+    said, told = set(), []
+    for failure in failures:
+        first, *rest = failure["message"].split("\n")
+        message = "\n".join([first, *(line for line in rest if line not in said)])
+        known = failure["misconception"] in said
+        told.append(failure | {"message": message, "misconception": None if known else failure["misconception"]})
+        said.update(rest, [failure["misconception"]])
+    return told
+
+
 def page(title, template, **values):
     """Fill a template, which escapes every value, and clean the result of all but plain markup."""
     body = _templates().get_template(template).render(values)
@@ -65,6 +91,7 @@ def _templates():
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
+    templates.filters["told_once"] = told_once
     templates.filters["points"] = lambda number: f"{number:.2f}".rstrip("0").rstrip(".")
     return templates
 

@@ -10,6 +10,7 @@ from autograder.feedback import page
 from autograder.gradebook import Gradebook
 
 BINS = 10  # of the distribution of scores
+JUDGED = ("failed", "partly passed")  # of any other status no check says anything
 
 
 def collect(course, url, assignment=None):
@@ -101,7 +102,9 @@ def _exercise(name, rows):
     misconceptions, failed = Counter(), Counter()
     for row in rows:
         misconceptions.update({failure["misconception"] for failure in row["failures"]} - {None})
-        failed.update(check["title"] for check in row["subtests"] if not check["passed"])
+        if row["status"] in JUDGED:
+            missed = {failure["subtest"] for failure in row["failures"]}
+            failed.update(check["title"] for check in row["subtests"] if check["name"] in missed)
     return {
         "name": name,
         "passed": sum(row["status"] == "passed" for row in rows),

@@ -1,5 +1,7 @@
 """The sample class through `python -m autograder grade`, in the real sandbox."""
 
+import csv
+import io
 import json
 import re
 from fractions import Fraction
@@ -146,6 +148,35 @@ def test_report_counts_the_class(graded, tmp_path):
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "two flatten orders mixed" in page
     assert "<script" not in page
+
+
+def test_report_counts_only_what_was_judged(graded):
+    """Of a stub, and of a function that is not there, no check says anything; they are counted by their status."""
+    for row in json.loads(graded.run("report", "--json").stdout)["assignments"][0]["exercises"]:
+        assert row["statuses"]["not written"] == 1  # henk
+        judged = sum(row["statuses"].get(status, 0) for status in ("failed", "partly passed"))
+        assert all(check["students"] <= judged for check in row["failed_checks"]), row
+        changed = [c["students"] for c in row["failed_checks"] if c["title"] == "The arguments are as they were"]
+        assert sum(changed) <= (row["name"] == "patchify")  # jonas, where it is among the five commonest
+
+
+@pytest.mark.parametrize("form", ["nbgrader", "canvas", "moodle"])
+def test_ids_come_through_as_they_are(course, form):
+    """The LMS finds a student by the exact text; only what could act as a formula is kept from being one."""
+    formula = "=cmd|'C calc'!A0"
+    ids = ["=ada", "-17", "+49", "@bo", "chen@example.org", "a, b", 'say "x"', "zoë 李", "-", "=1+1", "'d'", formula]
+    with course.gradebook() as book:
+        book.add_assignment("patchify")
+        for one in ids:
+            book.add_student(one, first_name="=HYPERLINK(1)", last_name=" Ō'Neil, ", email=f"{one}@x")
+            book.add_submission("patchify", one)
+    rows = list(csv.DictReader(io.StringIO(course.run("export", "--format", form).stdout)))
+    column = {"nbgrader": "student_id", "canvas": "SIS Login ID", "moodle": "username"}[form]
+    found = [row[column] for row in rows if row.get("Student") != "Points Possible"]
+    assert sorted(found) == sorted([*ids[:-1], f"'{formula}"])
+    if form != "canvas":
+        assert {row[next(key for key in row if "first" in key)] for row in rows} == {"'=HYPERLINK(1)"}
+        assert {row["email"] for row in rows} == {f"{'' if one != formula else chr(39)}{one}@x" for one in ids}
 
 
 def test_exports(graded, tmp_path):

@@ -43,6 +43,19 @@ def test_grade_file_without_json_is_for_people(course, write):
     assert "You mixed the two flatten orders" in done.stdout
 
 
+@pytest.mark.parametrize("content", [b"", b"\x00\x01", json.dumps(notebook())[:900].encode()])
+def test_what_has_no_points_is_printed_without(course, write, content):
+    printed = course.run("grade-file", write(content)).stdout
+    assert printed.splitlines()[0] == "patchify.ipynb: not readable"
+    assert "points" not in printed and "–" not in printed
+
+
+def test_an_explanation_is_printed_once(course, write):
+    printed = course.run("grade-file", write(notebook(STUDENTS["emil"]))).stdout
+    assert printed.count("You mixed the two flatten orders") == 1
+    assert printed.count("patch_embed_conv(") >= 2  # the checks that failed are all there
+
+
 def test_grade_file_that_cannot_be_read(course, write):
     verdict = json.loads(course.run("grade-file", "--json", write(b"\x00\x01")).stdout)
     assert set(verdict) == KEYS

@@ -8,7 +8,7 @@ import pytest
 from build import notebook, submit
 
 from autograder.exercise import CHAPTERS, exercises
-from autograder.feedback import feedback
+from autograder.feedback import feedback, told_once
 from autograder.grade import close_sandbox, grade
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}</p></body><a href='javascript:alert(1)'>x</a>"
@@ -79,6 +79,32 @@ def test_what_is_to_be_done_comes_first_and_what_is_right_is_folded(verdict):
     places = [page.index(f"<code>{name}</code>") for name in ("to_do", "waiting", "right")]
     assert places == sorted(places)
     assert places[1] < page.index("<details>") < places[2]
+
+
+def test_an_explanation_is_given_once(verdict):
+    def failure(subtest, misconception, message):
+        return {"subtest": subtest, "misconception": misconception, "hidden": False, "message": message}
+
+    failures = [
+        failure("a", "mixed", "f(1): should be 2.\nYou mixed them.\nSo.\nSee: Part"),
+        failure("b", "mixed", "f(2): should be 3.\nYou mixed them.\nSo.\nSee: Part"),
+        failure("c", None, "f(3): should be 4.\nThis case is new.\nSee: Part"),
+        failure("d", "other", "f(4): should be 5.\nYou forgot.\nSee: Part"),
+        failure("e", None, "f(1): should be 2.\nYou mixed them."),
+    ]
+    told = [(one["misconception"], one["message"]) for one in told_once(failures)]
+    assert told == [
+        ("mixed", "f(1): should be 2.\nYou mixed them.\nSo.\nSee: Part"),
+        (None, "f(2): should be 3."),
+        (None, "f(3): should be 4.\nThis case is new."),
+        ("other", "f(4): should be 5.\nYou forgot."),
+        (None, "f(1): should be 2."),
+    ]
+    row = verdict["exercises"][0]
+    row["failures"] = failures
+    row["subtests"] = [row["subtests"][0] | {"name": name} for name in "abcde"]
+    page = feedback(verdict, "ada")
+    assert [page.count(words) for words in ("You mixed them.", "Mixed.", "should be 3", "See: Part")] == [1, 1, 1, 1]
 
 
 def test_links_go_to_the_book(verdict):
