@@ -6,6 +6,8 @@ TORCH_INDEX ?=
 PYODIDE ?=
 SOLUTIONS ?= shown
 PORT ?= 8000
+PAGE ?=
+EXERCISE ?=
 
 export PYODIDE SOLUTIONS
 export OPENBLAS_NUM_THREADS ?= 1
@@ -15,7 +17,7 @@ BIN := $(VENV)/bin
 SITE := _build/html
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve lab exercises grade test test-all bench peers clean lint system
+.PHONY: help book serve lab exercises grade test test-all bench peers clean lint system preview
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -25,6 +27,7 @@ help:
 	@echo "make lab        solve in work/            make bench     measure"
 	@echo "make exercises  write the notebooks       make peers     record what other libraries compute"
 	@echo "make grade      grade submitted/          make clean     remove what was built"
+	@echo "make preview PAGE=book/patchify  for authors: one page, and what its exercises lack"
 
 # The environment: made once, renewed when a requirement changes.
 $(VENV)/.ready: requirements.txt constraints.txt pyproject.toml
@@ -56,6 +59,9 @@ book: $(VENV)/.ready exercises
 	mkdir -p _build
 	$(BIN)/jupyter-book build . --all -n -W --keep-going 2>&1 | tee _build/book.log
 	@echo "The site is in $(SITE). Open it with: make serve"
+
+preview: $(VENV)/.ready
+	@$(BIN)/python -m autograder.preview $(PAGE) $(EXERCISE)
 
 serve: $(VENV)/.ready
 	@test -f $(SITE)/index.html || { echo "There is no site yet: make book" >&2; exit 1; }
