@@ -2,21 +2,21 @@
 
     OMP_NUM_THREADS=1 python benchmarks/runs/resolution_transfer.py 0 1 2
 
-takes the seeds, and about three minutes of one core for each and ten for the first, whose models are
-trained on. Models that do not lie in `_build/runs` are trained first.
+takes the seeds: the models of all are tested at every size, those of the first are trained on at a new one.
+Models that do not lie in `_build/runs` are trained first.
 """
 
 import copy
 import dataclasses
 import sys
 
-import torch
-from position_ablation import MODEL, N_TEST, N_TRAIN, RECIPE, RESULTS, first, kept, name_of, trained
+from position_ablation import MODEL, N_TRAIN, RECIPE, RESULTS, first, kept, name_of, trained
 
 from solutions.small_vit import SmallViT
 from solutions.training import Recipe, evaluate, load_data, pick_machine, train, write_result
 
-SIZES = (20, 24, 28, 32, 36, 40, 48, 56)  # pixels; the models know 28
+N_TEST = 1_000
+SIZES = (20, 24, 28, 32, 40, 48, 56)  # pixels; the models know 28
 # How a scheme answers on a grid that it was not trained on
 WAYS = (
     {"positions": "none"},
@@ -29,10 +29,10 @@ WAYS = (
     ),
     {"positions": "sincos", "coordinates": "table"},
 )
-# The same 500 steps of 32 images for each, at a tenth of the first learning rate
+# 250 steps of 32 images at a tenth of the learning rate that the models were trained with
 NEW_SIZE = 40
+N_TUNING = 4_000
 TUNING = Recipe(epochs=2, batch_size=32, learning_rate=4e-4, shift=0, flip=False, image_size=NEW_SIZE)
-N_TUNING = 8_000
 
 
 def as_table(model):
@@ -51,43 +51,45 @@ def in_the_way(model, positions, coordinates=None):
     return model
 
 
-def main(seeds):
-    path, machine = RESULTS / "resolution_transfer.json", pick_machine()
-    data = load_data("fashion_mnist", N_TRAIN)
+def write(name, run):
+    """Add a run to the results."""
+    path = RESULTS / "resolution_transfer.json"
+    settings = {"data": "fashion_mnist", "n_train": N_TRAIN, "n_test": N_TEST, "n_tuning": N_TUNING}
+    settings |= {"model": MODEL, "recipe": RECIPE, "tuning": TUNING, "new_size": NEW_SIZE}
+    write_result(path, kept(path) | {name: run}, pick_machine(), **settings)
+    print(name, run["accuracy"], flush=True)
+
+
+def missing(prefix, seeds):
+    """Names, ways and seeds of the runs that are not in the results yet."""
+    runs = [(prefix + name_of(seed, **way), way, seed) for seed in seeds for way in WAYS]
+    return [run for run in runs if run[0] not in kept(RESULTS / "resolution_transfer.json")]
+
+
+def test(data, seeds):
+    """Each way at every size."""
+    few = first(data, N_TEST)
+    for name, way, seed in missing("", seeds):
+        model = in_the_way(trained(data, seed, positions=way["positions"])[0], **way)
+        accuracy = {size: evaluate(model, few, image_size=size) for size in SIZES}
+        write(name, way | {"seed": seed, "accuracy": accuracy})
+
+
+def tune(data, seeds):
+    """Each way before, half-way through and after a short training at the new size."""
     few = first(data, N_TEST)
     little = dataclasses.replace(
         few, train_images=few.train_images[:N_TUNING], train_labels=few.train_labels[:N_TUNING]
     )
-
-    def write(name, run):
-        settings = {"data": "fashion_mnist", "n_train": N_TRAIN, "n_test": N_TEST, "n_tuning": N_TUNING}
-        settings |= {"model": MODEL, "recipe": RECIPE, "tuning": TUNING}
-        write_result(path, kept(path) | {name: run}, machine, **settings)
-        print(name, run, flush=True)
-
-    for seed in seeds:
-        for way in WAYS:
-            name = name_of(seed, **way)
-            if name in kept(path):
-                continue
-            model, _ = trained(data, seed, positions=way["positions"])
-            model = in_the_way(model, **way)
-            accuracy = {size: evaluate(model, few, machine, size) for size in SIZES}
-            write(name, way | {"seed": seed, "accuracy": accuracy})
-    for seed in seeds:
-        for way in WAYS:
-            name = "tuned-" + name_of(seed, **way)
-            if name in kept(path):
-                continue
-            model, _ = trained(data, seed, positions=way["positions"])
-            model = in_the_way(model, **way)
-            torch.manual_seed(seed)
-            recipe = dataclasses.replace(TUNING, seed=seed)
-            before = evaluate(model, few, machine, NEW_SIZE)
-            history = train(model, little, recipe, machine, progress=False)
-            after = [epoch["accuracy"] for epoch in history]
-            write(name, way | {"seed": seed, "accuracy": [before, *after]})
+    for name, way, seed in missing("tuned-", seeds):
+        model = in_the_way(trained(data, seed, positions=way["positions"])[0], **way)
+        before = evaluate(model, few, image_size=NEW_SIZE)
+        history = train(model, little, dataclasses.replace(TUNING, seed=seed), progress=False)
+        write(name, way | {"seed": seed, "accuracy": [before, *(epoch["accuracy"] for epoch in history)]})
 
 
 if __name__ == "__main__":
-    main([int(seed) for seed in sys.argv[1:]] or [0, 1, 2])
+    data = load_data("fashion_mnist", N_TRAIN)
+    seeds = [int(seed) for seed in sys.argv[1:]] or [0, 1, 2]
+    test(data, seeds)
+    tune(data, seeds[:1])
