@@ -1,7 +1,8 @@
 """`make exercises`: from solutions/<chapter>.py to nbgrader's source notebook and the learner's notebook.
 
 The source notebook (`_build/source/`) is not committed; the learner's (`exercises/`) is, and a test fails
-when it is out of date. Every run gives the same bytes.
+when it is out of date. The GPU chapters' pages become notebooks whole, `exercises/gpu/<page>.ipynb`. Every run
+gives the same bytes.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from nbgrader.apps import NbGraderAPI
 from traitlets.config import PyFileConfigLoader
 
 from autograder.exercise import exercises, names
+from autograder.from_page import page_notebook
 from autograder.source import exercise_texts, notebook, solution_name
 
 ROOT = Path(__file__).parents[1]
@@ -119,12 +121,37 @@ def generate(chapter, root=ROOT):
     shutil.rmtree(out / ".ipynb_checkpoints", ignore_errors=True)
 
 
+def gpu_pages():
+    """The names of the GPU chapters' pages."""
+    return sorted(path.stem for path in (ROOT / "book" / "gpu").glob("*.md"))
+
+
+def generate_from_page(page, root=ROOT):
+    """Write the notebook of a GPU chapter's page.
+
+    Parameters
+    ----------
+    page : str
+    root : path
+        `exercises/` is written under it.
+    """
+    made = page_notebook(f"gpu/{page}", first_cell())
+    made.metadata = KERNEL | {"accelerator": "GPU"}  # Colab takes a machine with one
+    path = Path(root) / "exercises" / "gpu" / f"{page}.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(made, path)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m autograder.generate", description="Write the exercise notebooks.")
-    parser.add_argument("chapter", nargs="*", help="default: all")
-    for chapter in parser.parse_args().chapter or dict.fromkeys(names().values()):
+    parser.add_argument("chapter", nargs="*", help="default: all, and the notebooks of the GPU pages")
+    chapters = parser.parse_args().chapter
+    for chapter in chapters or dict.fromkeys(names().values()):
         generate(chapter)
         print(f"exercises/{chapter}/{chapter}.ipynb")
+    for page in [] if chapters else gpu_pages():
+        generate_from_page(page)
+        print(f"exercises/gpu/{page}.ipynb")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from autograder.exercise import exercises, names
-from autograder.generate import ROOT, generate
+from autograder.generate import ROOT, generate, generate_from_page, gpu_pages
 from autograder.source import BEGIN, STUB, exercise_texts, notebook
 
 WRITTEN = list(dict.fromkeys(names().values()))
@@ -17,6 +17,8 @@ def generated(tmp_path_factory):
     root = tmp_path_factory.mktemp("course")
     for chapter in WRITTEN:
         generate(chapter, root)
+    for page in gpu_pages():
+        generate_from_page(page, root)
     return root
 
 
@@ -24,15 +26,20 @@ def committed(chapter):
     return ROOT / "exercises" / chapter / f"{chapter}.ipynb"
 
 
-def stale(chapter, fresh_root, root=ROOT):
+def stale(chapter, fresh_root, root=ROOT, folder=None):
     """Whether the learner's notebook under `root` is not what the generator writes."""
-    path = f"exercises/{chapter}/{chapter}.ipynb"
+    path = f"exercises/{folder or chapter}/{chapter}.ipynb"
     return (root / path).read_bytes() != (fresh_root / path).read_bytes()
 
 
 @pytest.mark.parametrize("chapter", WRITTEN)
 def test_committed_notebook_is_what_the_generator_writes(chapter, generated):
     assert not stale(chapter, generated), "out of date: run `make exercises` and commit"
+
+
+@pytest.mark.parametrize("page", gpu_pages())
+def test_committed_notebook_of_a_page_is_what_the_generator_writes(page, generated):
+    assert not stale(page, generated, folder="gpu"), "out of date: run `make exercises` and commit"
 
 
 def test_a_notebook_out_of_date_is_seen(generated, tmp_path):
@@ -43,7 +50,9 @@ def test_a_notebook_out_of_date_is_seen(generated, tmp_path):
 
 
 def test_there_is_no_notebook_without_a_source():
-    assert {path.parent.name for path in (ROOT / "exercises").glob("*/*.ipynb")} == set(WRITTEN)
+    sources = {f"{chapter}/{chapter}" for chapter in WRITTEN} | {f"gpu/{page}" for page in gpu_pages()}
+    found = (ROOT / "exercises").rglob("*.ipynb")
+    assert {str(path.relative_to(ROOT / "exercises").with_suffix("")) for path in found} == sources
 
 
 def beyond_the_body(chapter, cells):

@@ -20,28 +20,28 @@ ROOT = Path(__file__).parents[2]
 DIFFICULTY = {1: "easy", 2: "moderate", 3: "hard"}
 
 
-def notebook_links(directive, chapter):
-    """The links to a chapter's notebook: to download from this site, to open in Colab."""
+def notebook_links(directive, folder, name):
+    """The links to exercises/<folder>/<name>.ipynb: to download from this site, to open in Colab."""
     config, up = directive.config, "../" * directive.env.docname.count("/")
-    path = f"exercises/{chapter}/{chapter}.ipynb"
+    path = f"exercises/{folder}/{name}.ipynb"
     colab = f"https://colab.research.google.com/github/{config.repository}/blob/{config.repository_branch}/{path}"
-    download = tag(
-        "a", nodes.Text("Download the notebook"), href=f"{up}notebooks/{chapter}.ipynb", download=f"{chapter}.ipynb"
-    )
+    address = f"{up}notebooks/{folder}/{name}.ipynb"
+    download = tag("a", nodes.Text("Download the notebook"), href=address, download=f"{name}.ipynb")
     return [download, nodes.Text(" · "), tag("a", nodes.Text("Open in Colab"), href=colab)]
 
 
 class Notebook(SphinxDirective):
-    """Links to the notebook of a chapter."""
+    """Links to the notebook of a chapter; of a GPU chapter to that which its page becomes."""
 
     required_arguments = 1
 
     def run(self):
         chapter = self.arguments[0]
+        folder = "gpu" if self.env.docname.startswith("book/gpu/") else chapter
         self.env.note_dependency(str(ROOT / "solutions" / f"{chapter}.py"))
-        if not (ROOT / "exercises" / chapter / f"{chapter}.ipynb").exists():
+        if not (ROOT / "exercises" / folder / f"{chapter}.ipynb").exists():
             logger.warning("no notebook of chapter %r: run make exercises", chapter, location=self.get_location())
-        return [tag("p", *notebook_links(self, chapter), classes=["notebook-links"])]
+        return [tag("p", *notebook_links(self, folder, chapter), classes=["notebook-links"])]
 
 
 class Task(SphinxDirective):
@@ -78,7 +78,7 @@ class Task(SphinxDirective):
         body.append(tag("div", _python(text.stub), classes=["exercise-stub"], data_stub=name))
         if not self.config.solutions_hidden:
             body.append(details("Solution", _python(text.solution), classes=["solution"]))
-        body.append(tag("p", *notebook_links(self, exercise.chapter), classes=["notebook-links"]))
+        body.append(tag("p", *notebook_links(self, exercise.chapter, exercise.chapter), classes=["notebook-links"]))
         attributes = {"data_exercise": name, "data_chapter": exercise.chapter}
         if exercise.chapter in chapters() and not self.config.solutions_hidden:
             attributes["data_solve"] = True  # the reader's browser can run it
@@ -130,9 +130,9 @@ def copy_notebooks(app, exception):
     """Put the chapters' notebooks on the site."""
     if exception or app.builder.format != "html":
         return
-    target = Path(app.outdir) / "notebooks"
-    target.mkdir(exist_ok=True)
     for notebook in (ROOT / "exercises").glob("*/*.ipynb"):
+        target = Path(app.outdir) / "notebooks" / notebook.parent.name
+        target.mkdir(parents=True, exist_ok=True)
         shutil.copy(notebook, target)
 
 

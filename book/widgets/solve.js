@@ -250,7 +250,7 @@ const notebooks = new Map();
 /** The released notebook of a chapter, as text. */
 function released(chapter) {
   if (!notebooks.has(chapter)) {
-    const loading = fetch(new URL(`../notebooks/${chapter}.ipynb`, import.meta.url)).then((response) => {
+    const loading = fetch(new URL(`../notebooks/${chapter}/${chapter}.ipynb`, import.meta.url)).then((response) => {
       if (!response.ok) throw new Error(`${response.status} for the notebook`);
       return response.text();
     });
