@@ -595,8 +595,20 @@ class SmallViT(nn.Module):
         self.reset_parameters()
 
     @torch.no_grad()
-    def reset_parameters(self):
-        """Draw weights: layers that keep the variance, small tables."""
+    def reset_parameters(self, table_std=0.02):
+        """Draw all weights anew.
+
+        Parameters
+        ----------
+        table_std : float
+            Spread of learned position tables. 0.02 is usual; a patch's token has
+            a spread of 1, and a larger table is sooner heard beside it.
+
+        Notes
+        -----
+        Layers keep the variance of what they read: the variance of a weight is
+        1 / inputs. Class token, registers and the head start near 0.
+        """
         for module in self.modules():
             if isinstance(module, (nn.Linear, nn.Conv2d)):
                 inputs = module.weight[0].numel()
@@ -608,7 +620,8 @@ class SmallViT(nn.Module):
             if name == "pos_theta":
                 parameter.copy_(first_frequencies(*parameter.shape[1:]))
             elif name not in ("weight", "bias"):  # tokens and tables
-                nn.init.trunc_normal_(parameter, std=0.02)
+                table = name in ("pos_embed", "row_table", "col_table")
+                nn.init.trunc_normal_(parameter, std=table_std if table else 0.02)
 
     def forward(self, images, patch_size=None):
         """Classify images of any size, cut into patches of any size.

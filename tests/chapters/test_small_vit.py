@@ -425,6 +425,22 @@ def test_parameters_of_vit_b_16():
     assert sum(parameter.numel() for parameter in model.parameters()) == 86_567_656
 
 
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_first_weights_keep_the_variance(positions):
+    torch.manual_seed(0)
+    model = SmallViT(**SIZES | {"d": 128, "d_ff": 512}, positions=positions, registers=8, pooling="cls")
+    model.reset_parameters(table_std=0.5)
+    for name, module in model.named_modules():
+        if isinstance(module, (nn.Linear, nn.Conv2d)):
+            assert not module.bias.any()
+            expected = 0.02 if name == "head" else module.weight[0].numel() ** -0.5
+            assert 0.9 < module.weight.std() / expected < 1.1, name
+    tables = [p for name, p in model.named_parameters() if name in ("pos_embed", "row_table", "col_table")]
+    assert all(0.8 < table.std() / 0.5 < 1.2 for table in tables)
+    assert 0.9 < model.registers.std() / 0.02 < 1.1
+    assert 0.7 < model.cls_token.std() / 0.02 < 1.3
+
+
 # ------------------------------------------------------------------------------------------- decay groups
 
 
