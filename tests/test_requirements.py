@@ -1,11 +1,16 @@
 """requirements.txt, constraints.txt and pyproject.toml name what the code needs."""
 
 import ast
+import io
 import re
+import shutil
+import subprocess
 import sys
-import tomllib
+import zipfile
 from importlib.metadata import packages_distributions
 from pathlib import Path
+
+from course_run import wheel as browsers_wheel
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("autograder", "benchmarks", "book", "solutions", "tests")
@@ -58,11 +63,24 @@ def test_every_requirement_says_why_and_has_one_exact_version():
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in exact.values())
 
 
-def test_files_that_are_no_python_are_packaged():
-    package_data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    packaged = {path for pattern in package_data["autograder"] for path in (ROOT / "autograder").glob(pattern)}
-    others = {
-        path for path in (ROOT / "autograder").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
-    }
-    assert packaged == others
-    assert others
+def test_a_wheel_carries_what_the_checks_need_and_nothing_else(tmp_path):
+    """That is the browser's wheel and the exercises in PyTorch, which a browser cannot run."""
+    for folder in ("autograder", "solutions"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-TEXT"):
+        shutil.copy(ROOT / file, tmp_path)
+    build = [sys.executable, "-c", "from setuptools import build_meta; print(build_meta.build_wheel('.'))"]
+    done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(tmp_path / done.stdout.split()[-1]) as built:
+        held = {name for name in built.namelist() if ".dist-info/" not in name}
+        built.extractall(tmp_path / "installed")
+    with zipfile.ZipFile(io.BytesIO(browsers_wheel()[1])) as browsers:
+        checks = {name for name in browsers.namelist() if ".dist-info/" not in name}
+    torch = {"autograder/cases/small_vit.py", "solutions/small_vit.py", "solutions/training.py"}
+    assert held == checks | torch
+
+    script = "import sys; sys.path.insert(0, 'installed')\n"
+    script += "from autograder import check\nfrom solutions.small_vit import merge_heads\ncheck(merge_heads)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.startswith("merge_heads: ") and done.stderr == ""

@@ -12,7 +12,6 @@ from pathlib import Path
 from autograder.exercise import CHAPTERS
 
 ROOT = Path(__file__).parents[2]
-CORE = ("__init__", "calls", "compare", "exercise", "judge", "page")
 RUNTIME = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 
 
@@ -30,9 +29,11 @@ def chapters():
 
 def wheel():
     """The wheel's file name and content: the checks and the solutions they compare with. Always the same bytes."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project, modules = settings["project"], settings["tool"]["setuptools"]["py-modules"]
     stem = f"{project['name'].replace('-', '_')}-{project['version']}"
-    paths = [f"autograder/{module}.py" for module in CORE] + ["autograder/cases/__init__.py", "solutions/__init__.py"]
+    paths = [f"{module.replace('.', '/')}.py" for module in modules]
+    paths += ["autograder/cases/__init__.py", "solutions/__init__.py"]
     paths += [f"{folder}/{chapter}.py" for chapter in chapters() for folder in ("autograder/cases", "solutions")]
     files = {path: (ROOT / path).read_bytes() for path in sorted(paths)}
     info = f"{stem}.dist-info"
