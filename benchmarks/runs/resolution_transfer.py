@@ -10,9 +10,10 @@ import copy
 import dataclasses
 import sys
 
+import torch.nn.functional as F
 from position_ablation import MODEL, N_TRAIN, RECIPE, RESULTS, first, kept, name_of, trained
 
-from solutions.small_vit import SmallViT
+from solutions.small_vit import POSITIONS, SmallViT
 from solutions.training import Recipe, evaluate, load_data, pick_machine, train, write_result
 
 N_TEST = 1_000
@@ -60,9 +61,9 @@ def write(name, run):
     print(name, run["accuracy"], flush=True)
 
 
-def missing(prefix, seeds):
+def missing(prefix, seeds, ways=WAYS):
     """Names, ways and seeds of the runs that are not in the results yet."""
-    runs = [(prefix + name_of(seed, **way), way, seed) for seed in seeds for way in WAYS]
+    runs = [(prefix + name_of(seed, **way), way, seed) for seed in seeds for way in ways]
     return [run for run in runs if run[0] not in kept(RESULTS / "resolution_transfer.json")]
 
 
@@ -72,6 +73,23 @@ def test(data, seeds):
     for name, way, seed in missing("", seeds):
         model = in_the_way(trained(data, seed, positions=way["positions"])[0], **way)
         accuracy = {size: evaluate(model, few, image_size=size) for size in SIZES}
+        write(name, way | {"seed": seed, "accuracy": accuracy})
+
+
+def there_and_back(data, size):
+    """The same data, its test images resized to a side and back: what resizing itself destroys."""
+    images, sides = data.test_images.float(), data.sizes["image_size"]
+    for new in ((size, size), sides):
+        images = F.interpolate(images, new, mode="bilinear", antialias=True)
+    return dataclasses.replace(data, test_images=images)
+
+
+def test_blurred(data, seeds):
+    """Each scheme on its own grid, with images that have been at every size."""
+    few = first(data, N_TEST)
+    for name, way, seed in missing("blurred-", seeds, [{"positions": positions} for positions in POSITIONS]):
+        model, _ = trained(data, seed, **way)
+        accuracy = {size: evaluate(model, there_and_back(few, size)) for size in SIZES}
         write(name, way | {"seed": seed, "accuracy": accuracy})
 
 
@@ -92,4 +110,5 @@ if __name__ == "__main__":
     data = load_data("fashion_mnist", N_TRAIN)
     seeds = [int(seed) for seed in sys.argv[1:]] or [0, 1, 2]
     test(data, seeds)
+    test_blurred(data, seeds)
     tune(data, seeds[:1])
