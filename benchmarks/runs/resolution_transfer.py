@@ -18,6 +18,7 @@ from solutions.training import Recipe, evaluate, load_data, pick_machine, train,
 
 N_TEST = 1_000
 SIZES = (20, 24, 28, 32, 40, 48, 56)  # pixels; the models know 28
+MOVES = (0, 1, 2, 3, 4)  # pixels; four are a patch
 # How a scheme answers on a grid that it was not trained on
 WAYS = (
     {"positions": "none"},
@@ -61,9 +62,9 @@ def write(name, run):
     print(name, run["accuracy"], flush=True)
 
 
-def missing(prefix, seeds, ways=WAYS):
+def missing(prefix, seeds, ways=None):
     """Names, ways and seeds of the runs that are not in the results yet."""
-    runs = [(prefix + name_of(seed, **way), way, seed) for seed in seeds for way in ways]
+    runs = [(prefix + name_of(seed, **way), way, seed) for seed in seeds for way in ways or WAYS]
     return [run for run in runs if run[0] not in kept(RESULTS / "resolution_transfer.json")]
 
 
@@ -84,13 +85,20 @@ def there_and_back(data, size):
     return dataclasses.replace(data, test_images=images)
 
 
-def test_blurred(data, seeds):
-    """Each scheme on its own grid, with images that have been at every size."""
+def moved(data, pixels):
+    """The same data, its test images moved to the right by some pixels, with zeros on the left."""
+    return dataclasses.replace(data, test_images=F.pad(data.test_images, (pixels, -pixels)))
+
+
+def test_controls(data, seeds):
+    """Each scheme on its own grid, with images that have been at every size, and with moved ones."""
     few = first(data, N_TEST)
-    for name, way, seed in missing("blurred-", seeds, [{"positions": positions} for positions in POSITIONS]):
-        model, _ = trained(data, seed, **way)
-        accuracy = {size: evaluate(model, there_and_back(few, size)) for size in SIZES}
-        write(name, way | {"seed": seed, "accuracy": accuracy})
+    controls = (("blurred-", there_and_back, SIZES), ("moved-", moved, MOVES))
+    for prefix, change, amounts in controls:
+        for name, way, seed in missing(prefix, seeds, [{"positions": positions} for positions in POSITIONS]):
+            model, _ = trained(data, seed, **way)
+            accuracy = {amount: evaluate(model, change(few, amount)) for amount in amounts}
+            write(name, way | {"seed": seed, "accuracy": accuracy})
 
 
 def tune(data, seeds):
@@ -110,5 +118,5 @@ if __name__ == "__main__":
     data = load_data("fashion_mnist", N_TRAIN)
     seeds = [int(seed) for seed in sys.argv[1:]] or [0, 1, 2]
     test(data, seeds)
-    test_blurred(data, seeds)
+    test_controls(data, seeds)
     tune(data, seeds[:1])
