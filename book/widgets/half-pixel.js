@@ -1,102 +1,101 @@
-// <half-pixel>: which old cells each new cell reads, in the three conventions for resizing a grid.
+// <half-pixel>: which old cells the new cells of a row read, in the three conventions for resizing a grid.
 
-export const CONVENTIONS = ["half-pixel", "corner-aligned", "asymmetric"];
-
-/**
- * The old coordinates that the new cells of one axis read, before clamping.
- *
- * @param {number} n - old cells
- * @param {number} nNew - new cells
- * @param {string} convention - one of CONVENTIONS
- * @returns {number[]} of length nNew
- */
-export function coordinates(n, nNew, convention) {
-  const read = {
-    "half-pixel": (i) => ((i + 0.5) * n) / nNew - 0.5,
-    "corner-aligned": (i) => (nNew === 1 ? 0 : (i * (n - 1)) / (nNew - 1)),
-    asymmetric: (i) => (i * n) / nNew,
-  }[convention];
-  return Array.from({ length: nNew }, (_, i) => read(i));
-}
-
-/** The coordinate moved to the nearer end where it is outside [0, n - 1]. */
-export const clamp = (s, n) => Math.min(Math.max(s, 0), n - 1);
+import { fixed, short, showValue, slider } from "./figure.js";
+import { CONVENTIONS, clamp, coordinates } from "./resize.js";
 
 const MOST = 24;
-const WIDTH = 640;
-const short = (x) => (Math.round(x * 1e3) / 1e3 + 0).toString().replace("-", "−");
+const outside = (s, n) => Math.abs(clamp(s, n) - s) > 1e-9;
+
 const STYLE = `
-  half-pixel svg { display: block; width: 100%; height: auto; font-family: var(--sans); }
-  half-pixel select { padding: .3rem .5rem; font: inherit; color: inherit; background: var(--paper);
-    border: 1px solid var(--muted); border-radius: .3rem; }
-  half-pixel .reads { min-height: 3.2em; margin: .8rem 0 0; font-family: var(--sans); font-variant-numeric: tabular-nums; }`;
+  half-pixel figure { padding-top: .9rem; }
+  half-pixel figcaption { margin: 0 0 .3rem; font-variant-numeric: tabular-nums; }
+  half-pixel figcaption b { color: var(--ink); }
+  half-pixel svg { display: block; width: 100%; height: 103px; overflow: visible; font: 12px var(--sans); text-anchor: middle; fill: var(--ink); touch-action: pan-y; }
+  half-pixel rect { fill: var(--paper); stroke: var(--muted); }
+  half-pixel g { --hue: var(--figure-1); opacity: .55; }
+  half-pixel g.outside { --hue: var(--figure-2); }
+  half-pixel :is(line, circle) { stroke: var(--hue); fill: var(--hue); stroke-width: 1.3; }
+  half-pixel g.chosen { opacity: 1; }
+  half-pixel g.chosen line { stroke-width: 3; }
+  half-pixel rect.chosen { fill: var(--accent-soft); stroke: var(--accent); stroke-width: 2; }
+  half-pixel text.chosen { font-weight: 700; }`;
 
 class HalfPixel extends HTMLElement {
   connectedCallback() {
     const start = (name, otherwise) => this.getAttribute(name) ?? otherwise;
-    const slider = (name, text, value) =>
-      `<label>${text} <input class="${name}" type="range" min="1" max="${MOST}" step="1" value="${value}"><output></output></label>`;
     this.innerHTML = `
       <style>${STYLE}</style>
-      <svg viewBox="0 0 ${WIDTH} 170" role="img"></svg>
       <div class="widget-controls">
-        ${slider("old", "Old cells", start("old", 4))}
-        ${slider("new", "New cells", start("new", 7))}
-        <label>Convention <select>${CONVENTIONS.map((name) => `<option>${name}</option>`).join("")}</select></label>
+        ${slider("old", "Old cells", 1, MOST, start("old", 4))}
+        ${slider("new", "New cells", 1, MOST, start("new", 7))}
+        ${slider("look", "Look at new cell", 0, MOST - 1, start("look", 2))}
       </div>
-      <dl class="widget-numbers">
-        <div><dt>Step between reads</dt><dd class="step"></dd></div>
-        <div><dt>Farthest from its own place</dt><dd class="off"></dd></div>
-        <div><dt>Clamped</dt><dd class="clamped"></dd></div>
-      </dl>
-      <p class="reads" role="status"></p>`;
-    this.old = this.querySelector(".old");
-    this.new = this.querySelector(".new");
-    this.convention = this.querySelector("select");
-    this.convention.value = start("convention", CONVENTIONS[0]);
-    for (const field of [this.old, this.new, this.convention]) field.addEventListener("input", () => this.draw());
+      ${CONVENTIONS.map((name) => `<figure class="${name}"><figcaption><b>${name}</b> <span></span></figcaption><svg role="img"></svg></figure>`).join("")}
+      <p class="widget-say" role="status"></p>`;
+    this.fields = Object.fromEntries(["old", "new", "look"].map((name) => [name, this.querySelector(`.${name}`)]));
+    for (const field of Object.values(this.fields)) field.addEventListener("input", () => this.draw());
+    for (const svg of this.querySelectorAll("svg")) {
+      svg.addEventListener("pointermove", (event) => this.point(event));
+      svg.addEventListener("click", (event) => this.point(event));
+    }
     this.draw();
     this.dataset.ready = "";
   }
 
+  /** Look at the new cell under the pointer. */
+  point(event) {
+    const { left, width } = event.currentTarget.getBoundingClientRect();
+    const cell = String(Math.floor(((event.clientX - left) / width) * Number(this.fields.new.value)));
+    if (cell === this.fields.look.value) return;
+    this.fields.look.value = cell;
+    this.draw();
+  }
+
   draw() {
-    const [n, nNew, convention] = [Number(this.old.value), Number(this.new.value), this.convention.value];
-    for (const field of [this.old, this.new]) {
-      field.nextElementSibling.textContent = field.value;
-      field.setAttribute("aria-valuetext", `${field.value} cells`);
-    }
-    const reads = coordinates(n, nNew, convention);
-    const own = coordinates(n, nNew, "half-pixel");
-    const off = Math.max(...reads.map((s, i) => Math.abs(s - own[i])));
-    const clamped = reads.filter((s) => Math.abs(clamp(s, n) - s) > 1e-9).length;
-    const say = (selector, text) => (this.querySelector(selector).textContent = text);
-    say(".step", nNew > 1 ? `${short(reads[1] - reads[0])} old cells` : "none");
-    say(".off", `${short(off)} old cells`);
-    say(".clamped", `${clamped} of ${nNew}`);
-    say(".reads", `The new cells read ${reads.map((s) => short(s)).join(", ")}.`);
-    const svg = this.querySelector("svg");
-    svg.innerHTML = picture(n, nNew, reads);
-    svg.setAttribute("aria-label", `${n} old cells above ${nNew} new ones, and a line from each new cell to where it reads, ${convention}.`);
+    const [n, nNew] = [Number(this.fields.old.value), Number(this.fields.new.value)];
+    this.fields.look.max = nNew - 1;
+    const cell = Number(this.fields.look.value);
+    for (const field of Object.values(this.fields)) showValue(field);
+    const own = coordinates(n, nNew);
+    const says = CONVENTIONS.map((name) => {
+      const reads = coordinates(n, nNew, name);
+      const off = Math.max(...reads.map((s, i) => Math.abs(s - own[i])));
+      const clamped = reads.filter((s) => outside(s, n)).length;
+      const figure = this.querySelector(`.${name}`);
+      figure.querySelector("span").textContent =
+        `step ${nNew > 1 ? short(reads[1] - reads[0]) : "none"} · off by ${short(off)} · ${clamped} clamped`;
+      const svg = figure.querySelector("svg");
+      svg.innerHTML = picture(n, nNew, reads, cell);
+      svg.setAttribute("aria-label", `${n} old cells above ${nNew} new ones, and a line from each new cell to where it reads: ${reads.map((s) => short(s)).join(", ")}.`);
+      return `${mix(reads[cell], n)} (${name}, at ${short(reads[cell])})`;
+    });
+    this.querySelector("[role=status]").textContent = `New cell ${cell} is ${says[0]}; ${says[1]}; ${says[2]}.`;
   }
 }
 
+/** What a read at `place` adds up to, in words. */
+export function mix(place, n) {
+  const s = clamp(place, n);
+  const [low, t] = [Math.floor(s), s % 1];
+  if (t < 5e-4 || t > 1 - 5e-4) return `old cell ${Math.round(s)}`;
+  return `${fixed(1 - t, 2)} of cell ${low} + ${fixed(t, 2)} of cell ${low + 1}`;
+}
+
 /** Both rows over one image, so that a line is upright where a new cell reads at its own place. */
-function picture(n, nNew, reads) {
-  const [left, right] = [40, WIDTH - 40];
-  const place = (share) => left + share * (right - left);
+function picture(n, nNew, reads, chosen) {
+  const share = (x) => `${(100 * x).toFixed(3)}%`;
   const row = (count, y) =>
     Array.from({ length: count }, (_, i) => {
-      const x = place((i + 0.5) / count);
-      return `<rect x="${place(i / count).toFixed(2)}" y="${y}" width="${((right - left) / count).toFixed(2)}" height="34" fill="none" stroke="var(--muted)"/>
-        <text x="${x.toFixed(2)}" y="${y + 22}" text-anchor="middle" font-size="13" fill="var(--ink)">${i}</text>`;
+      const loud = y > 50 && i === chosen ? ' class="chosen"' : "";
+      return `<rect x="${share(i / count)}" y="${y}" width="${share(1 / count)}" height="22"${loud}/>
+        <text x="${share((i + 0.5) / count)}" y="${y + 15}"${loud}>${i}</text>`;
     }).join("");
   const lines = reads.map((s, i) => {
-    const [from, to] = [place((i + 0.5) / nNew), place((s + 0.5) / n)];
-    const color = Math.abs(clamp(s, n) - s) > 1e-9 ? "var(--figure-2)" : "var(--figure-1)";
-    return `<line x1="${from.toFixed(2)}" y1="120" x2="${to.toFixed(2)}" y2="56" stroke="${color}" stroke-width="1.5"/>
-      <circle cx="${to.toFixed(2)}" cy="56" r="4" fill="${color}"/>`;
+    const [from, to] = [share((i + 0.5) / nNew), share(Math.min((s + 0.5) / n, 1))];
+    const kind = `${outside(s, n) ? "outside" : ""} ${i === chosen ? "chosen" : ""}`;
+    return `<g class="${kind}"><line x1="${from}" y1="78" x2="${to}" y2="27"/><circle cx="${to}" cy="27" r="3.5"/></g>`;
   });
-  return `${row(n, 12)}${row(nNew, 122)}${lines.join("")}`;
+  return `${row(n, 1)}${row(nNew, 79)}${lines.join("")}`;
 }
 
 customElements.define("half-pixel", HalfPixel);
