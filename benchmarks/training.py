@@ -1,9 +1,9 @@
 """Images per second beside timm and vit-pytorch, and the time to 85 % on Fashion-MNIST beside a plain timm recipe.
 
     make peers          # once: the environment that has the peers
-    OMP_NUM_THREADS=2 _build/peers/bin/python benchmarks/training.py
+    PYTHONPATH=. _build/peers/bin/python benchmarks/training.py
 
-takes six minutes on two quiet cores and writes benchmarks/results/training.json. Models take turns, step by step, so
+takes five minutes on two quiet cores and writes benchmarks/results/training.json. Models take turns, step by step, so
 that what else the machine does slows all of them; a figure is the median over the turns.
 """
 
