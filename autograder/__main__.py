@@ -1,4 +1,4 @@
-"""The commands: `python -m autograder grade`, `grade-file`, `inspect`, `export`, `report`, `doctor`.
+"""The commands: `python -m autograder COMMAND`.
 
 Each imports what it needs when it runs: a learner who looks at a file needs neither Dask nor nbgrader.
 """
@@ -81,6 +81,12 @@ def _parser():
 
     begin = command("new-class", _new_class, "Make the folder of a class, with a seed of its own.")
     begin.add_argument("folder", metavar="FOLDER", type=_path)
+
+    alike = command("similar", _similar, "Show pairs of submissions that are nearly the same: a place to look.")
+    alike.add_argument(
+        "--threshold", metavar="SHARE", type=_number(float, 0, 1), default=0.5, help="0 to 1 (default 0.5)"
+    )
+    alike.add_argument("--output", metavar="PATH", type=_path, help="default: similar.html")
 
     command("doctor", _doctor, "Show what works on this machine.")
     return parser
@@ -269,6 +275,17 @@ def _report(options, course):
         path = options.output or Path("report.html")
         _output(as_page(report), path)
         print(path)
+
+
+def _similar(options, course):
+    from autograder.similar import as_page, similar
+
+    pairs = similar(course, options.threshold, options.assignment)
+    path = options.output or Path("similar.html")
+    _output(as_page(pairs), path)
+    for pair in pairs:
+        print(f"{pair['assignment']}: {' and '.join(pair['students'])}, {pair['similarity']:.0%}")
+    print(f"{len(pairs)} pair{'s' * (len(pairs) != 1)} to look at, which is no verdict: {path}")
 
 
 def _output(text, path):

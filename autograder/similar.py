@@ -1,0 +1,181 @@
+"""Pairs of submissions that are nearly the same: a place to look, and never a verdict.
+
+Compared are the bodies of the exercises' functions, without docstrings, as sets of token sequences in which names of
+one's own do not count. What stands in the stub or in the reference solution says nothing and is left out. The rest
+is weighed by how rare it is in the class: a sequence that k of n students have weighs log2((n + 1) / 2k) bits. What
+half of the class writes weighs nothing, and a strange line that two share weighs most. Two submissions are as similar
+as the weight of what they share is of the weight of all that either has. In a class of three nothing is rare.
+"""
+
+import ast
+import builtins
+import io
+import keyword
+import tokenize
+from collections import Counter
+from difflib import SequenceMatcher
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from autograder.course import CommandError
+from autograder.exercise import CHAPTERS
+from autograder.feedback import page
+from autograder.notebook import MAX_FILE, NotReadable, parse, read
+from autograder.source import exercise_texts
+
+LENGTH = 5  # tokens in a sequence
+LEAST = 80.0  # bits that a pair must share: less is what two short answers share by chance
+MOST = 100  # pairs that are shown
+KEPT = {*keyword.kwlist, *dir(builtins), "np", "numpy", "scipy", "torch"}  # names that say what is done
+SKIPPED = {tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING}
+
+
+def similar(course, threshold=0.5, assignment=None):
+    """The pairs of a course, most similar first.
+
+    Parameters
+    ----------
+    course : Course
+        Graded: compared is what lies in `autograded/`.
+    threshold : float
+        From 0 to 1: pairs below it are left out.
+    assignment : str, optional
+        Only this one.
+
+    Returns
+    -------
+    list of dict
+        `assignment`, `students` (two), `similarity` (0 to 1), `bits` (shared), and `passages`: for each exercise in
+        which they share something its `name`, `bits`, and the `sources` of the two functions.
+
+    Raises
+    ------
+    CommandError
+        Nothing has been graded.
+    """
+    pairs, graded = [], False
+    for chapter in [assignment] if assignment else CHAPTERS:
+        works = _works(course.folder("autograded"), chapter)
+        graded = graded or bool(works)
+        pairs += _pairs(chapter, works, threshold)
+    if not graded:
+        raise CommandError(f"nothing has been graded yet{f' for {assignment}' if assignment else ''}")
+    return sorted(pairs, key=lambda pair: (-pair["similarity"], -pair["bits"], pair["students"]))
+
+
+def as_page(pairs):
+    """The pairs as an HTML page of its own, passages side by side."""
+    shown = [
+        pair | {"passages": [passage | {"rows": _side_by_side(*passage["sources"])} for passage in pair["passages"]]}
+        for pair in pairs[:MOST]
+    ]
+    return page("Similar submissions", "similar.html", pairs=shown, left_out=len(pairs) - len(shown))
+
+
+def _works(folder, chapter):
+    """Student -> name of an exercise -> the function as it was written."""
+    works = {}
+    for path in sorted(folder.glob(f"*/{chapter}/{chapter}.ipynb")):
+        with open(path, "rb") as file:
+            data = file.read(MAX_FILE + 1)
+        try:
+            submission = read(data, chapter, path.name)
+        except NotReadable:  # the learner's was: this is the empty one
+            continue
+        works[path.parents[1].name] = {
+            name: source
+            for name in submission.written
+            if (source := _function(submission.cells[submission.homes[name]].code, name))
+        }
+    return works
+
+
+def _function(code, name):
+    """The source of a function in a cell, or "" where the name is bound to something else."""
+    nodes = [n for n in ast.walk(parse(code)) if isinstance(n, ast.FunctionDef) and n.name == name]
+    return ast.get_source_segment(code, nodes[-1]) if nodes else ""
+
+
+def sequences(source):
+    """The token sequences of a function's body.
+
+    Names that the function gives are all one name; comments count word by word, the docstring does not.
+
+    Parameters
+    ----------
+    source : str
+
+    Returns
+    -------
+    set of tuple
+    """
+    node = parse(source).body[0]
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    first = body[0].lineno if body else node.end_lineno + 1
+    tokens, last = [], ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.start[0] < first or token.type in SKIPPED:
+            continue
+        if token.type == tokenize.COMMENT:
+            tokens += token.string.lstrip("# ").lower().split()
+        elif token.type == tokenize.NAME and token.string not in KEPT and last != ".":
+            tokens.append("name")
+        else:
+            tokens.append(token.string)
+        last = token.string
+    return {tuple(tokens[i : i + LENGTH]) for i in range(max(1, len(tokens) - LENGTH + 1))}
+
+
+def _pairs(chapter, works, threshold):
+    if len(works) < 2:
+        return []
+    known = {name: sequences(text.solution) | sequences(text.stub) for name, text in exercise_texts(chapter).items()}
+    students = list(works)
+    own = [
+        {(name, sequence) for name, source in works[s].items() for sequence in sequences(source) - known[name]}
+        for s in students
+    ]
+    counts = Counter(item for items in own for item in items)
+    weights = {item: max(0.0, np.log2((len(students) + 1) / (2 * count))) for item, count in counts.items()}
+    columns = {item: number for number, item in enumerate(weights)}
+    lengths = np.cumsum([0, *map(len, own)])
+    has = csr_array(
+        (np.ones(lengths[-1]), [columns[item] for items in own for item in items], lengths),
+        shape=(len(students), len(columns)),
+    )
+    shared = ((has * np.array([*weights.values()])) @ has.T).toarray()  # (students, students), in bits
+    total = shared.diagonal()
+    pairs = []
+    for i, j in zip(*np.nonzero(np.triu(shared >= LEAST, 1)), strict=True):
+        similarity = shared[i, j] / (total[i] + total[j] - shared[i, j])
+        if similarity >= threshold:
+            bits = Counter()
+            for name, sequence in own[i] & own[j]:
+                bits[name] += float(weights[name, sequence])
+            pairs.append(
+                {
+                    "assignment": chapter,
+                    "students": [students[i], students[j]],
+                    "similarity": float(similarity),
+                    "bits": float(shared[i, j]),
+                    "passages": [
+                        {"name": name, "bits": its, "sources": [works[students[i]][name], works[students[j]][name]]}
+                        for name, its in bits.most_common()
+                        if its >= 1
+                    ],
+                }
+            )
+    return pairs
+
+
+def _side_by_side(left, right):
+    """Rows of (left line, right line, whether they are the same but for the spaces)."""
+    left, right = left.splitlines(), right.splitlines()
+    stripped = [["".join(line.split()) for line in lines] for lines in (left, right)]
+    rows = []
+    for tag, i, i_end, j, j_end in SequenceMatcher(None, *stripped, autojunk=False).get_opcodes():
+        for k in range(max(i_end - i, j_end - j)):
+            pair = [lines[at + k] if at + k < end else "" for lines, at, end in ((left, i, i_end), (right, j, j_end))]
+            rows.append((*pair, tag == "equal"))
+    return rows
