@@ -21,18 +21,24 @@ def main(arguments=None):
     try:
         return options.run(options, Course.here()) or 0
     except CommandError as error:
-        print(f"autograder {options.command}: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"autograder {options.command}: {_line(error)}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # `| head` has read enough
         sys.stderr.close()
         return 0
     except OSError as error:  # a full disk, a folder that is someone else's
         where = f"{error.filename}: " if error.filename else ""
-        print(f"autograder {options.command}: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"autograder {options.command}: {_line(f'{where}{error.strerror or error}')}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(f"autograder {options.command}: stopped", file=sys.stderr)
         return 1
+
+
+def _line(text):
+    """A text as one line that leaves a terminal as it is."""
+    line = " ".join(str(text).split())
+    return "".join(character if character.isprintable() else "\ufffd" for character in line)
 
 
 def _parser():
@@ -232,7 +238,7 @@ def _grade_file(options, course):
     if options.json:
         print(json.dumps(documented(verdict), indent=1))
         return
-    print(f"{verdict['assignment'] or options.notebook.name}: {_with_points(verdict, verdict['status'])}")
+    print(f"{verdict['assignment'] or _line(options.notebook.name)}: {_with_points(verdict, verdict['status'])}")
     for line in (*filter(None, [verdict["reason"]]), *verdict["repairs"], *verdict["cell_errors"]):
         print(f"  {line}")
     for row in verdict["exercises"]:
@@ -248,7 +254,7 @@ def _inspect(options, course):
     if options.json:
         print(json.dumps(found, indent=1))
         return
-    print(f"{options.notebook.name}: {found['status']}" + (f", {found['reason']}" if found["reason"] else ""))
+    print(f"{_line(options.notebook.name)}: {found['status']}" + (f", {found['reason']}" if found["reason"] else ""))
     if found["repairs"]:
         print("A grader would mend:", *found["repairs"], sep="\n  ")
     for row in found["exercises"]:

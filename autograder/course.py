@@ -7,6 +7,24 @@ from pathlib import Path
 from traitlets.config import Config, PyFileConfigLoader
 
 
+def _is_text(value):
+    return isinstance(value, str)
+
+
+STEPS = ("source", "release", "submitted", "autograded", "feedback")
+SETTINGS = {  # those that are read here: what is right, and in words
+    "Autograder.seed": (lambda value: type(value) is int and value >= 0, "a whole number, 0 or more"),
+    "Autograder.book": (_is_text, "text"),
+    "Autograder.course_version": (_is_text, "text"),
+    "CourseDirectory.course_id": (_is_text, "text"),
+    "CourseDirectory.db_url": (
+        lambda value: _is_text(value) and "://" in value,
+        "a URL such as sqlite:///gradebook.db",
+    ),
+    **{f"CourseDirectory.{step}_directory": (_is_text, "the name of a folder") for step in STEPS},
+}
+
+
 class CommandError(Exception):
     """Something cannot be done; the text says why, in one line."""
 
@@ -32,12 +50,18 @@ class Course:
         if not (root / "nbgrader_config.py").exists():
             return cls(root, Config())
         try:
-            return cls(root, PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config())
+            config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
         except Exception as error:  # it is a program, and may do anything
             raise CommandError(f"nbgrader_config.py: {type(error).__name__}: {error}") from error
+        for setting, (right, wanted) in SETTINGS.items():
+            section, name = setting.split(".")
+            if name in config[section] and not right(config[section][name]):
+                value = config[section][name]
+                raise CommandError(f"nbgrader_config.py: c.{setting} = {value!r}, which must be {wanted}")
+        return cls(root, config)
 
     def folder(self, step):
-        """The folder of one of nbgrader's steps: "source", "release", "submitted", "autograded", "feedback"."""
+        """The folder of one of nbgrader's steps, which are STEPS."""
         return self.root / self.config.CourseDirectory.get(f"{step}_directory", step)
 
     @property
@@ -52,7 +76,7 @@ class Course:
     @property
     def seed(self):
         """What hidden cases are drawn from. A class keeps its own secret: `c.Autograder.seed`."""
-        return int(self.config.Autograder.get("seed", 0))
+        return self.config.Autograder.get("seed", 0)
 
     def seed_for(self, student, seed):
         """The seed of a student: the class's, or one of their own where `c.Autograder.seed_per_student` is set."""
