@@ -37,7 +37,7 @@ def solve(name, code, setup=(), before=(), checking=False):
         JSON: `kind` ("ran", "passed", "failed" or "error"), `message`, and `line`, the line of the
         code where an error stands, or null. What the code prints goes to stdout and stderr.
     """
-    space = {"__name__": "__main__"}
+    space = {"__name__": "__main__", "check": check}
     for cell in setup:
         exec(cell, space)
     for other in before:

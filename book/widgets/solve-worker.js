@@ -39,12 +39,10 @@ async function boot(chapter) {
   const wheel = load(new URL(settings.wheel, site)).then((response) => response.arrayBuffer());
   wheel.catch(() => {}); // said where it is awaited
   const { loadPyodide } = await import(`${runtime}pyodide.mjs`);
-  const pyodide = await loadPyodide({ indexURL: runtime });
-  const problems = [];
   const packages = settings.packages[chapter];
-  await pyodide.loadPackage(packages, { messageCallback() {}, errorCallback: (text) => problems.push(text) });
+  const pyodide = await loadPyodide({ indexURL: runtime, packages }); // loaded while Python starts
   const missing = packages.filter((name) => !(name in pyodide.loadedPackages));
-  if (missing.length) throw new Error(`${missing.join(", ")} did not load. ${problems.join(" ")}`);
+  if (missing.length) throw new Error(`${missing.join(", ")} did not load`);
   pyodide.unpackArchive(await wheel, "zip", { extractDir: "/course" });
   pyodide.runPython("import sys; sys.path.insert(0, '/course')");
   const solve = pyodide.pyimport("autograder.page").solve;

@@ -263,10 +263,11 @@ function released(chapter) {
 const source = (cell) => (Array.isArray(cell.source) ? cell.source.join("") : String(cell.source ?? ""));
 const gradeId = (cell) => cell.metadata?.nbgrader?.grade_id;
 
-/** The cells of a chapter's notebook that are neither an exercise nor a check. */
+/** The cells of a chapter's notebook that are neither an exercise nor a check; nor the one, a form in Colab, that finds
+ * the course: here it is found. */
 async function setupCells(chapter) {
   const { cells } = JSON.parse(await released(chapter));
-  return cells.filter((cell) => cell.cell_type === "code" && !gradeId(cell)).map(source);
+  return cells.filter((cell) => cell.cell_type === "code" && !gradeId(cell) && !cell.metadata.cellView).map(source);
 }
 
 /** A chapter's notebook with these functions in it: { name: code }. */

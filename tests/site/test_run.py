@@ -83,6 +83,11 @@ def test_what_a_reader_is_told(code, kind, line, message):
     assert message in answer["message"] and "autograder" not in answer["message"]
 
 
+def test_the_check_of_the_notebook_is_there_too(capsys):
+    solve("patchify", f"{exercise_texts('patchify')['patchify'].solution}\ncheck(patchify)", ["import numpy as np"])
+    assert "checks pass" in capsys.readouterr().out
+
+
 def test_other_exercises_are_defined_but_not_run(capsys):
     before = ["print('no')\nimport math\ndef g(x):\n    return math.floor(x)", "def broken(:"]
     solve("patchify", "g(2.5)", [], before)
