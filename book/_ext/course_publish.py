@@ -25,6 +25,7 @@ def set_address(app, config):
 def describe(app, pagename, templatename, context, doctree):
     """Give the page's first paragraph as its description, and its address and that of its picture to those who link."""
     base = app.config.html_baseurl
+    context["repository"] = app.config.repository
     context["site_path"] = urlsplit(base).path
     if doctree is None:
         return

@@ -10,12 +10,14 @@ from course_html import tag
 from docutils import nodes
 from docutils.parsers.rst import directives
 from myst_nb.core import render
+from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
 WIDGETS = ROOT / "book" / "widgets"
+STYLE = ROOT / "book" / "_theme" / "course" / "static" / "course.css"
 SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "solutions/*.py", "autograder/**/*.py", "exercises/*/*.ipynb")
 
 
@@ -49,7 +51,9 @@ def add_module(env, name):
         modules.append(name)
 
 
-def give_modules(app, pagename, templatename, context, doctree):
+def give_page(app, pagename, templatename, context, doctree):
+    """What the layout needs beside the text: the style sheet, and the modules of the page's directives."""
+    context["style"] = STYLE.read_text(encoding="utf-8").replace("url(", f"url({'../' * pagename.count('/')}_static/")
     context["modules"] = app.env.metadata[pagename].get("modules", []) if pagename in app.env.metadata else []
 
 
@@ -66,12 +70,12 @@ def require_alt_text(app, doctree):
 
 
 def box_tables(app, doctree):
-    """Give each table a box to scroll in on a phone; a header that names nothing is no header."""
+    """Give each table a box to scroll in on a phone; a header names its column, and one without words names none."""
     for table in list(doctree.findall(nodes.table)):
         for head in table.findall(nodes.thead):
             for entry in list(head.findall(nodes.entry)):
-                if not entry.astext().strip():
-                    entry.replace_self(tag("td"))
+                name = {"scope": "col"} if entry.astext().strip() else {}
+                entry.replace_self(tag("th" if name else "td", *entry.children, classes=entry["classes"], **name))
         table.replace_self(tag("div", table.deepcopy(), classes=["table-box"]))
 
 
@@ -98,6 +102,18 @@ def visit_citation(self, node):
 
 def depart_citation(self, node):
     self.body.append("</div>\n")
+
+
+def visit_hidden(self, node):
+    # MyST-NB's own names the dropdown otherwise than it reads, and puts paragraphs where HTML allows none
+    self.body.append(self.starttag(node, "details", CLASS="hide") + "<summary>")
+    for state, text in (("collapsed", node["prompt_show"]), ("expanded", node["prompt_hide"])):
+        self.body.append(f'<span class="{state}">{text}</span>')
+    self.body.append("</summary>\n")
+
+
+def depart_hidden(self, node):
+    self.body.append("</details>\n")
 
 
 def join_streams(outputs):
@@ -136,9 +152,10 @@ def setup(app):
     app.add_directive("widget", Widget)
     app.connect("doctree-read", require_alt_text)
     app.add_node(nodes.citation, override=True, html=(visit_citation, depart_citation))
+    app.add_node(HideCodeCellNode, override=True, html=(visit_hidden, depart_hidden))
     app.connect("doctree-read", box_tables)
     app.connect("doctree-read", tell_proofs_apart)
-    app.connect("html-page-context", give_modules)
+    app.connect("html-page-context", give_page)
     app.connect("build-finished", copy_widgets)
     app.connect("build-finished", sign)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

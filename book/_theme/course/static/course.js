@@ -1,4 +1,4 @@
-// What every page does: light and dark, copying code, and scrolling by keyboard.
+// What every page does: light and dark, copying code, scrolling by keyboard, and marking the section that is read.
 
 const root = document.documentElement;
 
@@ -31,13 +31,39 @@ for (const block of document.querySelectorAll("div[class^='highlight-'] .highlig
   block.append(button);
 }
 
-// A box that scrolls must be reachable by keyboard
-function markScrollers() {
-  for (const box of document.querySelectorAll("pre, .formula-box, .table-box, .figure")) {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
-    else box.removeAttribute("tabindex");
+// A box that scrolls must be reachable by keyboard. What is far away has no size yet: each is told when it gets one.
+function markScroller(box) {
+  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  else box.removeAttribute("tabindex");
+}
+const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => markScroller(target)));
+const boxes = [...document.querySelectorAll("pre, .formula-box, .table-box, .figure")];
+for (const box of boxes) sized.observe(box);
+document.fonts.ready.then(() =>
+  boxes.filter((box) => box.checkVisibility({ contentVisibilityAuto: true })).forEach(markScroller),
+);
+
+// In the list of chapters, the section that is read
+const links = [...document.querySelectorAll(".chapters .current li a[href*='#']")];
+const headings = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+function markSection() {
+  const passed = headings.findLastIndex((heading) => heading?.getBoundingClientRect().top < innerHeight / 3);
+  for (const [number, link] of links.entries()) {
+    if (number === passed) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
   }
 }
-markScrollers();
-document.fonts.ready.then(markScrollers);
-addEventListener("resize", markScrollers);
+let waiting = false;
+addEventListener(
+  "scroll",
+  () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      markSection();
+    });
+  },
+  { passive: true },
+);
+markSection();
