@@ -1,48 +1,16 @@
 """One browser for the whole run, cut off from every host but the site's own server."""
 
 import contextlib
-import functools
-import http.server
 import os
 import shutil
-import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
+from serving import CHROMIUM, FLAGS, served
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = "numpy, scipy and openblas of the release 0.27.7"
-FLAGS = [
-    "--no-sandbox",  # the tests may run as root
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """The server behind `make serve`, without its log."""
-
-    def log_message(self, *args):
-        pass
-
-    def copyfile(self, source, outputfile):
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the page was left
-            super().copyfile(source, outputfile)
-
-
-@contextlib.contextmanager
-def served(folder):
-    """Serve a folder; yields its address."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
 
 
 @pytest.fixture(scope="session")
@@ -52,18 +20,12 @@ def address(site):
 
 
 @pytest.fixture(scope="session")
-def runtime():
+def runtime(npm):
     """A folder with Pyodide and its packages, as `make book PYODIDE=<folder>` takes one."""
     packages = os.environ.get("PYODIDE_PACKAGES")
     if not packages:
         pytest.skip(f"PYODIDE_PACKAGES names no folder with Pyodide's packages ({PACKAGES})")
-    if not shutil.which("npm"):
-        pytest.skip("npm, which brings Pyodide's runtime, is not here")
-    folder = ROOT / "_build" / "pyodide"
-    if not (folder / "pyodide.mjs").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["npm", "pack", "--silent", "pyodide@0.27.7"], cwd=folder, check=True, capture_output=True)
-        subprocess.run(["tar", "xzf", "pyodide-0.27.7.tgz", "--strip-components=1"], cwd=folder, check=True)
+    folder = npm("pyodide@0.27.7") / "node_modules" / "pyodide"
     for file in Path(packages).iterdir():
         if file.suffix in (".whl", ".zip"):
             shutil.copyfile(file, folder / file.name)
@@ -84,10 +46,9 @@ def solving(site, runtime, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def browser():
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    assert chromium, "the browser tests need Chromium: apt-get install chromium, or name one in CHROMIUM"
+    assert CHROMIUM, "the browser tests need Chromium: apt-get install chromium, or name one in CHROMIUM"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()
 
@@ -100,7 +61,7 @@ def visits(browser, address):
     """
     complaints, contexts = [], []
 
-    def visit(path, width=1280, **options):
+    def visit(path, width=1280, until="load", **options):
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
 
@@ -120,7 +81,7 @@ def visits(browser, address):
         page.on("console", lambda m: m.type in ("error", "warning") and complaints.append(f"{path}: {m.text}"))
         page.on("pageerror", lambda error: complaints.append(f"{path}: {error}"))
         page.on("requestfailed", note_failure)
-        page.goto(address + path, wait_until="networkidle")
+        page.goto(address + path, wait_until=until)
         return page
 
     visit.complaints = complaints

@@ -1,5 +1,6 @@
 """Addresses in a built site: what its pages would load, and where their links lead."""
 
+import functools
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -11,6 +12,17 @@ IN_CSS = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])([^"')\s]+)""")
 IN_JS = re.compile(
     r"""(?:\bimport|\bfrom|\bimport\(|\bfetch\(|\bimportScripts\(|\bWorker\(|\bsrc\s*=)\s*["'`]([^"'`]+)"""
 )
+
+
+@functools.cache
+def _parsed(path, changed, size):
+    return BeautifulSoup(Path(path).read_text(encoding="utf-8"), "html.parser")
+
+
+def page(path):
+    """A page of a site, parsed; a second time only if it has changed."""
+    state = Path(path).stat()
+    return _parsed(path, state.st_mtime_ns, state.st_size)
 
 
 def loaded_by_page(soup):
@@ -37,11 +49,10 @@ def outside_addresses(site):
         if path in seen or not path.is_file():
             continue
         seen.add(path)
-        text = path.read_text(encoding="utf-8", errors="replace")
         if path.suffix == ".html":
-            addresses = loaded_by_page(BeautifulSoup(text, "html.parser"))
+            addresses = loaded_by_page(page(path))
         elif path.suffix in (".css", ".js"):
-            addresses = (IN_CSS if path.suffix == ".css" else IN_JS).findall(text)
+            addresses = (IN_CSS if path.suffix == ".css" else IN_JS).findall(path.read_text(encoding="utf-8"))
         else:
             continue
         for address in addresses:
@@ -54,7 +65,8 @@ def outside_addresses(site):
 
 def dead_links(site):
     """Every (page, address) inside the site that leads to no file or to no id."""
-    soups = {path.resolve(): BeautifulSoup(path.read_text(), "html.parser") for path in Path(site).rglob("*.html")}
+    soups = {path.resolve(): page(path) for path in Path(site).rglob("*.html")}
+    ids = {path: {tag["id"] for tag in soup.find_all(id=True)} for path, soup in soups.items()}
     dead = []
     for path, soup in soups.items():
         linked = {tag["href"] for tag in soup.find_all(href=True) if tag.name != "base"}
@@ -66,7 +78,7 @@ def dead_links(site):
             fragment = unquote(parts.fragment)
             missing = not target.exists()
             if not missing and fragment and target in soups:
-                missing = soups[target].find(id=fragment) is None
+                missing = fragment not in ids[target]
             if missing:
                 dead.append((path.name, address))
     return dead

@@ -145,7 +145,8 @@ def build(folder, pages, **environment):
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
     folder = tmp_path_factory.mktemp("good")
-    done = build(folder, {"good": GOOD})
+    outside = '# A page\n\n<img src="https://example.org/a.png" alt="a">\n'
+    done = build(folder, {"good": GOOD, "outside": outside})
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "_build/html"
 
@@ -173,26 +174,29 @@ def test_what_authors_write_builds(good):
     ]
 
 
-def test_the_same_source_gives_the_same_figure(good, tmp_path):
-    build(tmp_path, {"good": GOOD})
-    figures = [
-        str(BeautifulSoup((html / "good.html").read_text(), "html.parser").find("figure"))
-        for html in (good, tmp_path / "_build/html")
-    ]
-    assert figures[0] == figures[1]
+def test_the_same_source_gives_the_same_figure(good, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book")
+    from figures import COLORS, new_figure, svg
+
+    fig, ax = new_figure(height=2)
+    ax.plot([0, 1], [0, 1], color=COLORS[0])
+    again = BeautifulSoup(svg(fig, "A line that rises."), "html.parser").svg
+    assert str(BeautifulSoup((good / "good.html").read_text(), "html.parser").select_one("figure svg")) == str(again)
 
 
-def test_solutions_can_be_hidden(tmp_path):
+def test_solutions_can_be_hidden(good, tmp_path):
     """From a site that showed them, too."""
-    for solutions in ("shown", "hidden"):
-        done = build(tmp_path, {"page": "# A page\n\n```{task} patchify\n```\n"}, SOLUTIONS=solutions)
-        assert done.returncode == 0, done.stdout + done.stderr
+    shutil.copytree(good.parent, tmp_path / "_build")
+    done = build(tmp_path, {"good": "# A page\n\n```{task} patchify\n```\n"}, SOLUTIONS="hidden")
+    assert done.returncode == 0, done.stdout + done.stderr
     site = tmp_path / "_build/html"
-    page = BeautifulSoup((site / "page.html").read_text(), "html.parser")
+    (site / "outside.html").unlink()
+    page = BeautifulSoup((site / "good.html").read_text(), "html.parser")
     assert "raise NotImplementedError" in page.text
     assert not page.select(".solution")
     for exercise in exercises("patchify"):
         body = exercise_texts("patchify")[exercise.name].solution.splitlines()[-1].strip()
+        assert body.encode() in b"".join(contents(path) for path in good.rglob("*") if path.is_file())
         for path in site.rglob("*"):
             assert path.is_dir() or body.encode() not in contents(path), path
 
@@ -215,7 +219,5 @@ def test_each_fault_is_named_with_its_page(faulty, name):
     assert any(FAULTS[name][1] in line for line in lines if "WARNING" in line or "ERROR" in line), lines
 
 
-def test_an_outside_address_on_a_page_is_caught(tmp_path):
-    done = build(tmp_path, {"page": '# A page\n\n<img src="https://example.org/a.png" alt="a">\n'})
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert outside_addresses(tmp_path / "_build/html") == [("page.html", "https://example.org/a.png")]
+def test_an_outside_address_on_a_page_is_caught(good):
+    assert outside_addresses(good) == [("outside.html", "https://example.org/a.png")]

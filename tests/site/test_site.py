@@ -4,8 +4,7 @@ import re
 import zipfile
 
 import pytest
-from addresses import dead_links, outside_addresses
-from bs4 import BeautifulSoup
+from addresses import dead_links, outside_addresses, page
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
@@ -71,14 +70,14 @@ def test_a_site_without_solutions_is_another_site(monkeypatch):
 
 
 def test_ids_are_unique(site):
-    for path in site.glob("book/*.html"):
-        ids = [tag["id"] for tag in BeautifulSoup(path.read_text(), "html.parser").find_all(id=True)]
+    for path in site.glob("book/**/*.html"):
+        ids = [tag["id"] for tag in page(path).find_all(id=True)]
         assert len(ids) == len(set(ids)), (path.name, sorted(i for i in set(ids) if ids.count(i) > 1))
 
 
 def test_no_solution_marks_and_no_sources_on_the_site(site):
     assert not (site / "_sources").exists()
-    for path in site.glob("book/*.html"):
+    for path in site.glob("book/**/*.html"):
         assert not re.search(r"### (BEGIN|END)", path.read_text()), path
 
 
@@ -87,15 +86,15 @@ def test_what_finds_the_site_and_what_is_found(site):
     found = re.findall(r"<loc>(.*?)</loc>", (site / "sitemap.xml").read_text())
     assert f"{address}book/patchify.html" in found
     assert all((site / one.removeprefix(address)).is_file() for one in found)
-    for path in site.glob("book/*.html"):
-        soup = BeautifulSoup(path.read_text(), "html.parser")
+    for path in site.glob("book/**/*.html"):
+        soup = page(path)
         assert soup.find("meta", attrs={"name": "description"})["content"].strip(), path
         picture = soup.find("meta", property="og:image")["content"]
         assert (site / picture.removeprefix(address)).is_file()
 
 
 def test_a_missing_page_leads_back(site):
-    soup = BeautifulSoup((site / "404.html").read_text(), "html.parser")
+    soup = page(site / "404.html")
     assert soup.base["href"] == "/course/"
     assert all((site / link["href"]).is_file() for link in soup.find_all(["a", "link"]))
 
@@ -104,7 +103,12 @@ def test_the_copy_for_reading_offline_is_whole(site):
     with zipfile.ZipFile(site / "patches-and-positions.zip") as archive:
         names = {name.removeprefix("patches-and-positions/") for name in archive.namelist()}
         assert "index.html" in archive.read("patches-and-positions/README.txt").decode()
-    for path in (*site.glob("book/*.html"), *site.glob("widgets/*"), site / "index.html", site / "run/settings.json"):
+    for path in (
+        *site.glob("book/**/*.html"),
+        *site.glob("widgets/*"),
+        site / "index.html",
+        site / "run/settings.json",
+    ):
         assert str(path.relative_to(site)) in names
     assert not any(name.endswith(".zip") for name in names)
 
