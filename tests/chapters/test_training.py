@@ -258,6 +258,8 @@ def test_out_of_memory_says_what_to_lower(digits):
     sizes = digits.sizes | {"patch_size": 2, "d": 16}
     with pytest.raises(MemoryError, match=r"batch_size=32: lower batch_size \(try 16\)"):
         run(Hungry(**sizes), digits)
+    with pytest.raises(MemoryError, match=r"batch_size=50: lower batch_size \(try 25\)"):
+        evaluate(Hungry(**sizes), digits, CPU, batch_size=50)
 
     class Wrong(SmallViT):
         def forward(self, images, patch_size=None):
@@ -265,6 +267,14 @@ def test_out_of_memory_says_what_to_lower(digits):
 
     with pytest.raises(RuntimeError, match="mat1"):
         run(Wrong(**sizes), digits)
+
+
+def test_the_test_needs_no_more_memory_than_the_training(digits):
+    """Its batches are of the recipe's making, not of a size that a small machine does not hold."""
+    model, sizes = small(digits), []
+    model.register_forward_hook(lambda module, args, output: sizes.append(len(args[0])))
+    run(model, digits, dataclasses.replace(SHORT, epochs=1))
+    assert max(sizes) == 2 * SHORT.batch_size
 
 
 def test_errors(digits):
