@@ -3,8 +3,9 @@
     make peers          # once: the environment that has the peers
     PYTHONPATH=. _build/peers/bin/python benchmarks/training.py
 
-takes five minutes on two quiet cores and writes benchmarks/results/training.json. Models take turns, step by step, so
-that what else the machine does slows all of them; a figure is the median over the turns.
+takes five minutes on two quiet cores and writes benchmarks/results/training.json. Models take turns, step by step, and a
+figure is the median over the turns. On a CPU seconds are those of the processors, divided by the number of threads: so
+what else the machine does counts little. On a busy machine set OMP_NUM_THREADS=1, where no thread waits for another.
 """
 
 import statistics
@@ -83,12 +84,18 @@ def inference_step(model, images, labels, machine):
     return step
 
 
-def seconds_of(step, device):
-    start = time.perf_counter()
-    step()
+def clock(device):
+    """Seconds so far, see above."""
     if device == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter() - start
+        return time.perf_counter()
+    return time.process_time() / torch.get_num_threads()
+
+
+def seconds_of(step, device):
+    start = clock(device)
+    step()
+    return clock(device) - start
 
 
 def throughput(machine, compiled, seconds=20.0):
@@ -118,17 +125,17 @@ def throughput(machine, compiled, seconds=20.0):
                 model = model_of(**sizes).to(machine.device)
                 steps[library] = make(torch.compile(model) if compiled else model, images, labels, machine)
             for step in steps.values():
-                for _ in range(3):
+                for _ in range(2):
                     step()
             taken, end = {library: [] for library in steps}, time.perf_counter() + seconds
             while time.perf_counter() < end or len(taken["ours"]) < 5:
                 for library, step in steps.items():
                     taken[library].append(seconds_of(step, machine.device))
-            rate = {library: round(batch / statistics.median(times), 1) for library, times in taken.items()}
+            rate = {library: round(batch / statistics.median(times), 2) for library, times in taken.items()}
             row = {"model": name, "device": machine.device, "compiled": compiled, "batch": batch, "mode": mode}
             rows.append(row | {"images_per_second": rate})
             ahead = rate["ours"] / max(rate["timm"], rate["vit-pytorch"])
-            words = "  ".join(f"{library} {value:,.0f}" for library, value in rate.items())
+            words = "  ".join(f"{library} {value:,.1f}" for library, value in rate.items())
             print(
                 f"{name:<10}{machine.device}{' compiled' * compiled:<10}{mode:<10} {words}  ({ahead:.2f})", flush=True
             )
@@ -139,12 +146,12 @@ def throughput(machine, compiled, seconds=20.0):
 
 
 def our_run(data, machine, seed):
-    """The course's recipe: the seconds of training, the accuracy."""
+    """The course's recipe: the accuracy."""
     torch.manual_seed(seed)
     model = SmallViT(**data.sizes, **QUICK["model"])
     model.reset_parameters(QUICK["table_std"])
     history = train(model, data, QUICK["recipe"], machine, progress=False)
-    return history[-1]["seconds"], history[-1]["accuracy"]
+    return history[-1]["accuracy"]
 
 
 def timm_run(data, machine, epochs, learning_rate):
@@ -155,7 +162,6 @@ def timm_run(data, machine, epochs, learning_rate):
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.05, fused=True)
     n, B = len(data.train_images), QUICK["recipe"].batch_size
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * (n // B))
-    start = time.perf_counter()
     for _ in range(epochs):
         for batch in torch.randperm(n).to(machine.device)[: n // B * B].split(B):
             with machine.autocast():
@@ -165,8 +171,7 @@ def timm_run(data, machine, epochs, learning_rate):
             loss.backward()
             optimizer.step()
             schedule.step()
-    seconds = time.perf_counter() - start
-    return seconds, evaluate(model.eval(), data, machine)
+    return evaluate(model.eval(), data, machine)
 
 
 def time_to_target(machine):
@@ -180,18 +185,22 @@ def time_to_target(machine):
     data = load_data("fashion_mnist").to(machine.device)
     runs = []
 
-    def note(recipe, epochs, result):
-        seconds, accuracy = result
-        runs.append({"recipe": recipe, "epochs": epochs, "seconds": round(seconds, 1), "accuracy": accuracy})
-        print(f"{recipe}, {epochs} epochs: {seconds:.1f} s, {accuracy:.2%}", flush=True)
-        return accuracy
+    def note(recipe, epochs, run, *arguments):
+        start = clock(machine.device)
+        accuracy = run(data, machine, *arguments)
+        seconds = round(clock(machine.device) - start, 1)
+        runs.append({"recipe": recipe, "epochs": epochs, "seconds": seconds, "accuracy": accuracy})
+        print(f"{recipe}, epochs {epochs}: {seconds} s, {accuracy:.2%}", flush=True)
+        return runs[-1]
 
-    for seed in range(2):
-        note(f"ours, seed {seed}", QUICK["recipe"].epochs, our_run(data, machine, seed))
-    for learning_rate in (1e-3, 3e-3):
-        for epochs in range(1, 5):
-            result = timm_run(data, machine, epochs, learning_rate)
-            if note(f"timm, learning rate {learning_rate:g}", epochs, result) >= TARGET:
+    best = float("inf")
+    for seed, learning_rate in enumerate((3e-3, 1e-3)):
+        note(f"ours, seed {seed}", QUICK["recipe"].epochs, our_run, seed)
+        for epochs in range(1, 6):
+            run = note(f"timm, learning rate {learning_rate:g}", epochs, timm_run, epochs, learning_rate)
+            if run["accuracy"] >= TARGET:
+                best = min(best, run["seconds"])
+            if run["seconds"] >= best:  # a longer run of this rate cannot be the shortest
                 break
     return runs
 
