@@ -19,7 +19,7 @@ from autograder.notebook import NotReadable, read
 from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable
 
 HERE = Path(__file__).parent
-TESTS = ("calls.py", "compare.py", "exercise.py", "inside.py", "judge.py", "notebook.py", "wire.py")
+TESTS = ("calls.py", "cells.py", "compare.py", "exercise.py", "inside.py", "judge.py", "notebook.py", "wire.py")
 # What `grade-file --json` gives; verdict.json holds more.
 KEYS = ("assignment", "status", "reason", "repairs", "score", "max_score", "seed", "version", "exercises")
 EXERCISE_KEYS = ("name", "status", "score", "max_score", "failures")

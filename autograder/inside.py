@@ -1,6 +1,6 @@
 """The sandboxed side: a warm interpreter that forks one child for each submission.
 
-`sandbox.py` starts this file in bubblewrap, beside copies of `calls.py` and `wire.py`. It never runs a
+`sandbox.py` starts this file in bubblewrap, beside copies of `calls.py`, `cells.py` and `wire.py`. It never runs a
 submission's code itself: it forks a child, which shuts itself into namespaces of its own, gives up every right
 and then runs the cells. Needs nothing but NumPy.
 """
@@ -28,6 +28,7 @@ import time
 import types
 
 from autograder.calls import Odd, Outcome, run
+from autograder.cells import is_stub, python
 from autograder.wire import BODY_LIMIT, HEADER_LIMIT, WireError, outcome_message, receive, send
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -364,13 +365,13 @@ class Notebook:
         With `light` only what defines something is run.
         """
         file = f"<cell {number + 1}>"
-        try:
-            source, body = parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            self._note(number, error)
+        source, tree, error, _ = python(source)
+        if tree is None:
+            self.errors.append(f"cell {number + 1}: SyntaxError: {error}")
             return
+        body = tree.body
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        self.stubs |= {(file, line) for line in _stub_lines(body)}
+        self.stubs |= {(file, line) for line in _stub_lines(tree)}
         left = min(self.cell_limit, self.end - time.monotonic())
         if light or left <= 0:
             self._run_definitions(body, file)
@@ -476,60 +477,12 @@ def _nothing(*args, **kwargs):
 
 # ---------------------------------------------------------------- reading a cell
 
-RUNS_ITS_BODY = ("time", "timeit", "capture", "prun")
-MAGIC = re.compile(r"\s*([%!?]|.*\?\s*$|[\w\s,.\[\]]+=\s*[%!])")
 
-
-def parse(source):
-    """A cell without IPython's own syntax, and its statements.
-
-    Only a line that Python cannot read is taken for a magic, so that text in strings stays as it is.
-    """
-    source = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    lines = source.split("\n")
-    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
-    if lines[first].startswith("%%"):
-        magic = lines[first][2:].split()
-        if not magic or magic[0] not in RUNS_ITS_BODY:
-            return "", []
-        lines[first] = ""
-    for _ in range(len(lines) + 1):
-        source = "\n".join(lines)
-        try:
-            return source, ast.parse(source).body
-        except SyntaxError as error:
-            number = (error.lineno or 0) - 1
-            if not (0 <= number < len(lines) and MAGIC.match(lines[number])):
-                raise
-            _drop_magic(lines, number)
-    raise SyntaxError("no end of magics")
-
-
-def _drop_magic(lines, number):
-    """Put in the place of a magic, and of the lines that continue it, what Python can read."""
-    line = lines[number]
-    indent = line[: len(line) - len(line.lstrip())]
-    timed = re.match(r"\s*%time\s+(?!-)(.*)", line)
-    while line.endswith("\\") and number + 1 < len(lines):
-        lines[number] = indent + "pass"
-        number += 1
-        line = lines[number]
-    lines[number] = indent + (timed[1] if timed else "pass")
-
-
-def _stub_lines(body):
-    """The lines on which functions begin whose body is a docstring, or none, and `raise NotImplementedError`."""
-    for top in body:
-        for node in ast.walk(top):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                statements = node.body
-                if isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant):
-                    statements = statements[1:]
-                if len(statements) == 1 and isinstance(statements[0], ast.Raise):
-                    raised = statements[0].exc
-                    raised = raised.func if isinstance(raised, ast.Call) else raised
-                    if isinstance(raised, ast.Name) and raised.id == "NotImplementedError":
-                        yield min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+def _stub_lines(tree):
+    """The lines on which stubs begin, inside functions and classes too."""
+    for node in ast.walk(tree):
+        if is_stub(node):
+            yield min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
 def _defines(statement):

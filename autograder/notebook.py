@@ -8,22 +8,19 @@ import ast
 import functools
 import json
 import re
-import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from autograder import exercise
+from autograder.cells import is_stub, parse, python
 
 MAX_FILE = 16 << 20  # bytes; read as JSON, a hostile file takes some thirty times its size
+TOO_LARGE = f"has more than {MAX_FILE >> 20} MB: clear the outputs and hand it in again"
 MAX_CELLS = 2000
 MAX_CODE = 1 << 18  # characters of code, and of text that may hold some
 MAX_JOINED = 20  # cells that go on with the one before
-MAX_MAGICS = 50  # lines of magic in a cell
 
-# Cell magics that run their body as Python; the body of any other is not Python.
-_PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "python", "python3")
-_MAGIC = re.compile(r"[%!?]|(?P<target>\w[\w., ]*?)\s*=\s*[%!]|.*\?$")
 _BLOCK = re.compile(r"(?:async )?def |class |@|import |from ")
 
 
@@ -125,7 +122,7 @@ def _read(data, assignment, filename):
         raise NotReadable(f"its code cells hold more than {MAX_CODE:,} characters: delete what is no code of yours")
     for number, cell in enumerate(cells, start=1):
         if cell.kind == "code":
-            cell.code, cell.error, left_out = python(cell.source)
+            cell.code, _, cell.error, left_out = python(cell.source)
             if left_out:
                 repairs.append(f"cell {number}: {left_out} of notebook magic or shell left out")
     assignment = assignment or _recognise(cells, filename)
@@ -142,57 +139,6 @@ def _read(data, assignment, filename):
     _find_homes(submission, its_names)
     _compare_with_release(submission, its_names)
     return submission
-
-
-def python(source):
-    """What Python can read of a notebook cell: magics and shell lines are left out.
-
-    A line is taken for magic only where Python stumbles over it, so one inside a string or an expression stays.
-
-    Returns
-    -------
-    code : str
-        With as many lines as `source`.
-    error : str
-        Why Python still cannot read it, or "".
-    left_out : str
-        How many lines were left out, in words, or "".
-    """
-    lines = source.split("\n")
-    count = 0
-    first = next((i for i, line in enumerate(lines) if line.strip()), 0)
-    if lines[first].startswith("%%"):
-        count = 1
-        if lines[first][2:].split(" ")[0] not in _PYTHON_MAGICS:
-            return "", "", "a cell"
-        lines[first] = ""
-    while True:
-        try:
-            parse("\n".join(lines))
-            error = ""
-            break
-        except SyntaxError as stumble:
-            error = f"{stumble.msg} (line {stumble.lineno})"
-            number = (stumble.lineno or 0) - 1
-            magic = _MAGIC.match(lines[number].strip()[:200]) if 0 <= number < len(lines) else None
-            if not magic or count == MAX_MAGICS:
-                break
-            indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
-            lines[number] = indent + (f"{magic['target'].strip()} = None" if magic["target"] else "pass")
-            count += 1
-    return "\n".join(lines), error, f"{count} line{'s' * (count > 1)}" if count else ""
-
-
-def parse(source):
-    """The syntax tree. Whatever a learner wrote, the only exception is a SyntaxError."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "\d" in a string
-            return ast.parse(source)
-    except SyntaxError:
-        raise
-    except (ValueError, RecursionError, MemoryError) as error:  # null characters; brackets without end
-        raise SyntaxError(str(error) or "nested too deeply") from error
 
 
 def bindings(tree):
@@ -213,17 +159,6 @@ def bindings(tree):
                     yield from bindings(body)
 
 
-def is_stub(node):
-    """Whether a definition is the untouched one: a docstring and `raise NotImplementedError`."""
-    if not isinstance(node, ast.FunctionDef):
-        return False
-    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-    if len(body) != 1 or not isinstance(body[0], ast.Raise):
-        return False
-    raised = body[0].exc.func if isinstance(body[0].exc, ast.Call) else body[0].exc
-    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
-
-
 # ------------------------------------------------------------------------------------------ from bytes to cells
 
 
@@ -231,7 +166,7 @@ def _document(data, repairs):
     if not data.strip(b"\0 \r\n\t"):
         raise NotReadable("the file is empty: save the notebook and hand it in again")
     if len(data) > MAX_FILE:
-        raise NotReadable(f"the file has more than {MAX_FILE >> 20} MB: clear the outputs and hand it in again")
+        raise NotReadable(f"the file {TOO_LARGE}")
     text = _text(data, repairs)
     try:
         document = json.loads(text)
@@ -362,7 +297,7 @@ def _join_split_cells(cells, repairs):
             continue
         if last is not None and count < MAX_JOINED and cell.source.lstrip("\n")[:1].isspace():
             count += 1
-            joined, error, _ = python(f"{last.code}\n{cell.source}")
+            joined, _, error, _ = python(f"{last.code}\n{cell.source}")
             if not error:
                 last.code, last.error, cell.code, cell.error = joined, "", "", ""
                 repairs.append(f"cell {number} goes on with the function of the cell before it: joined")
@@ -400,12 +335,12 @@ def _readable_part(cell):
         lines = cell.code.split("\n")
         starts = [0, *(i for i, line in enumerate(lines) if i and _BLOCK.match(line) and lines[i - 1][:1] != "@")]
         blocks = ["\n".join(lines[i:j]) for i, j in zip(starts, [*starts[1:], None], strict=True)]
-        return "\n".join(block if not python(block)[1] else "\n" * block.count("\n") for block in blocks)
-    code, error, _ = python(cell.source)
-    if not error:
+        return "\n".join(block if not python(block)[2] else "\n" * block.count("\n") for block in blocks)
+    code, tree, *_ = python(cell.source)
+    if tree:
         return code
     blocks = [python(block)[:2] for block in _fenced(cell.source)]
-    return "\n".join(code for code, error in blocks if not error)
+    return "\n".join(code for code, tree in blocks if tree)
 
 
 def _fenced(text):

@@ -436,7 +436,7 @@ def _write_course(folder):
     package = folder / "course" / "autograder"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(STUB)
-    for name in ("calls.py", "wire.py", "inside.py"):
+    for name in ("calls.py", "cells.py", "wire.py", "inside.py"):
         (package / name).write_bytes((HERE / name).read_bytes())
     for path in (package.parent, package, *package.iterdir()):
         path.chmod(0o755)  # whatever the umask: a session of root's has another uid

@@ -1,0 +1,129 @@
+"""The Python in a notebook cell, without IPython's own syntax. Needs nothing but Python: the sandbox loads it too."""
+
+import ast
+import re
+import warnings
+
+PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "python", "python3")  # the body of any other is not Python
+MAX_STUMBLES = 20  # each costs a reading of the whole cell
+_MAGIC = re.compile(r"[%!?]|(?P<target>\w[\w., ]*?)\s*=\s*[%!]|[\w.]+\?+$")
+_TIMED = re.compile(r"%time\s+(?!-)(.*)")
+_TOKEN = re.compile(r"""'''|\"\"\"|'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?|\#.*|[([{)\]}]""")
+_CLOSING = {fence: re.compile(rf"(?:[^\\]|\\.)*?{fence}") for fence in ("'''", '"""')}
+
+
+def python(source):
+    """What Python can read of a notebook cell: magics and shell lines are left out.
+
+    Where Python can read all of it, nothing is taken for a magic.
+
+    Returns
+    -------
+    code : str
+        With as many lines as `source`.
+    tree : ast.Module or None
+        None where Python still cannot read it.
+    error : str
+        Why it cannot, or "".
+    left_out : str
+        How many lines were left out, in words, or "".
+    """
+    lines = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    count, error = 0, ""
+    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    if lines[first].startswith("%%"):
+        count = 1
+        if (lines[first][2:].split() or [""])[0] not in PYTHON_MAGICS:
+            return "", ast.Module([], []), "", "a cell"
+        lines[first] = ""
+    for stumbles in range(MAX_STUMBLES):
+        code = "\n".join(lines)
+        try:
+            return code, parse(code), "", _lines(count)
+        except SyntaxError as stumble:
+            error = f"{stumble.msg} (line {stumble.lineno})"
+            left_out = (not stumbles and _drop_magics(lines)) or _drop_one(lines, (stumble.lineno or 0) - 1)
+        if not left_out:
+            break
+        count += left_out
+    return "\n".join(lines), None, error, _lines(count)
+
+
+def _lines(count):
+    return f"{count} line{'s' * (count > 1)}" if count else ""
+
+
+def parse(source):
+    """The syntax tree. Whatever a learner wrote, the only exception is a SyntaxError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "\d" in a string
+            return ast.parse(source)
+    except SyntaxError:
+        raise
+    except (ValueError, RecursionError, MemoryError) as error:  # null characters; brackets without end
+        raise SyntaxError(str(error) or "nested too deeply") from error
+
+
+def is_stub(node):
+    """Whether a definition is the untouched one: a docstring and `raise NotImplementedError`."""
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    if len(body) != 1 or not isinstance(body[0], ast.Raise):
+        return False
+    raised = body[0].exc.func if isinstance(body[0].exc, ast.Call) else body[0].exc
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+
+
+def _drop_magics(lines):
+    """Take out every magic that begins a statement, in one go; returns how many lines it took."""
+    count, fence, depth, goes_on = 0, "", 0, False
+    for number in range(len(lines)):
+        line = lines[number]
+        if not (fence or depth or goes_on) and _is_magic(line):
+            count += _drop(lines, number)
+            continue
+        at, goes_on = 0, line.endswith("\\")
+        while True:
+            found = _CLOSING[fence].match(line, at) if fence else _TOKEN.search(line, at)
+            if found is None:
+                break
+            at, token = found.end(), found[0]
+            if fence:
+                fence = ""
+            elif token in _CLOSING:
+                fence = token
+            elif token in "([{":
+                depth += 1
+            elif token in ")]}":
+                depth = max(0, depth - 1)
+    return count
+
+
+def _drop_one(lines, number):
+    """Take out the magic that Python stumbles over: one within brackets, or a question in words."""
+    if 0 <= number < len(lines) and (_is_magic(lines[number]) or lines[number].rstrip().endswith("?")):
+        return _drop(lines, number)
+    return 0
+
+
+def _is_magic(line):
+    return _MAGIC.match(line.strip()[:200]) is not None
+
+
+def _drop(lines, number):
+    """Put in the place of a magic, and of the lines that continue it, what Python can read; returns how many."""
+    line = lines[number].strip()
+    indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
+    timed, magic = _TIMED.match(line), _MAGIC.match(line[:200])
+    target = magic and magic["target"]
+    last = number
+    while lines[last].endswith("\\") and last + 1 < len(lines):
+        last += 1
+    lines[number : last + 1] = [f"{indent}pass"] * (last + 1 - number)
+    if timed:
+        lines[number] = indent + timed[1]
+    elif target:
+        lines[number] = f"{indent}{target.strip()} = None"
+    return last + 1 - number

@@ -1,0 +1,59 @@
+"""What Python is given of a notebook cell."""
+
+import time
+
+import pytest
+
+from autograder.cells import python
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "left_out"),
+    [
+        ("x = 1", "x = 1", ""),
+        ("%matplotlib inline\n!ls\n?print\nprint?\nx = 1", "pass\npass\npass\npass\nx = 1", "4 lines"),
+        ("files = !ls\na, b = %who", "files = None\na, b = None", "2 lines"),
+        ("%time f = lambda x: 2 * x", "f = lambda x: 2 * x", "1 line"),
+        ("!pip install a \\\n    b\nx = 1", "pass\npass\nx = 1", "2 lines"),
+        ("if True:\n    %load_ext x\n    y = 1", "if True:\n    pass\n    y = 1", "1 line"),
+        ("%%time\nx = 1", "\nx = 1", "1 line"),
+        ("%%bash\nls -l", "", "a cell"),
+        # Python of which each line by itself looks like a magic: in a string, in brackets, after a line that goes on.
+        ("t = '''\n%d\n!ls\n'''\n%who", "t = '''\n%d\n!ls\n'''\npass", "1 line"),
+        ('t = """it\'s\n%d"""\n%who', 't = """it\'s\n%d"""\npass', "1 line"),
+        ("y = (7\n% 4)\n%who", "y = (7\n% 4)\npass", "1 line"),
+        ("y = 7 \\\n% 4\n%who", "y = 7 \\\n% 4\npass", "1 line"),
+        ("x = 1  # really?\n%who", "x = 1  # really?\npass", "1 line"),
+        # Quotes and brackets of a shell line are the shell's.
+        ("!echo \"it's ( '''\nx = 1\n%who", "pass\nx = 1\npass", "2 lines"),
+        ("What is this?\nx = 1", "pass\nx = 1", "1 line"),
+        ("\ufeffx = 1\r\ny = 2\r%who", "x = 1\ny = 2\npass", "1 line"),
+    ],
+)
+def test_magic_is_left_out_and_python_stays(source, code, left_out):
+    found, tree, error, told = python(source)
+    assert (found, error, told) == (code, "", left_out)
+    assert tree is not None
+
+
+@pytest.mark.parametrize("source", ["this is no Python", "f(", "'''\n!ls", "[\n%who\n]", "x = 1\0", "(" * 300])
+def test_what_is_no_python_has_a_reason(source):
+    _, tree, error, _ = python(source)
+    assert tree is None and error
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "!ls\n" * 5000,
+        "Why is that so?\n" * 5000,
+        "[\n%who\n]\n" * 5000,
+        "'" * 100_000 + "\n!ls",
+        "'\\" * 100_000 + "\n!ls",
+        "x = " + " " * 250_000 + "\n!ls",
+    ],
+)
+def test_a_long_cell_takes_no_longer_than_its_length(source):
+    start = time.process_time()
+    python(source)
+    assert time.process_time() - start < 2  # with a reading of the cell for each line the first took 10 s
