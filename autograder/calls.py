@@ -28,6 +28,8 @@ class Outcome:
         What was raised, or why there is no answer, in words.
     bases : tuple of str
         The names of the exception's classes, its own first.
+    lacks : str
+        The name of another function that the called one uses and that is still a stub.
     """
 
     kind: str
@@ -35,10 +37,11 @@ class Outcome:
     after: object = None
     error: str = ""
     bases: tuple = ()
+    lacks: str = ""
 
     @property
     def unwritten(self):
-        """Whether the function is still a stub."""
+        """Whether the function, or one that it uses, is still a stub."""
         return self.bases[:1] == ("NotImplementedError",)
 
 
@@ -151,19 +154,31 @@ def run(function, args, kwargs):
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever the learner's code does, it is an answer and not our failure
-        words, bases = _described(error)
-        return Outcome("raised", after=(args, kwargs), error=words, bases=bases)
+        words, bases, lacks = _described(error, function)
+        return Outcome("raised", after=(args, kwargs), error=words, bases=bases, lacks=lacks)
     return Outcome("returned", value=value, after=(args, kwargs))
 
 
-def _described(error):
-    """The words for an exception and the names of its classes. An exception can be written so that asking raises."""
+def _described(error, function):
+    """The words for an exception, the names of its classes, and the stub that it came from, where that is another.
+
+    An exception can be written so that asking raises, and so can a function.
+    """
     try:
-        return _in_words(error), tuple(base.__name__ for base in type(error).__mro__)
+        bases = tuple(base.__name__ for base in type(error).__mro__)
+        return _in_words(error), bases, _another_stub(error, function)
     except KeyboardInterrupt:
         raise
     except BaseException:
-        return "an exception that cannot be described", ("BaseException", "object")
+        return "an exception that cannot be described", ("BaseException", "object"), ""
+
+
+def _another_stub(error, function):
+    """The name of the stub that raised an error, where it is another function than the called one, or ""."""
+    frames = traceback.extract_tb(error.__traceback__)
+    name = getattr(function, "__name__", frames[-1].name)
+    stub = type(error) is NotImplementedError and (frames[-1].line or "").startswith("raise NotImplementedError")
+    return frames[-1].name if stub and frames[-1].name != name else ""
 
 
 def _in_words(error, limit=600):

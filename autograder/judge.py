@@ -104,7 +104,7 @@ def judge(exercise, call, *, hidden=False, seed=0):
             if outcome.kind in ("timed out", "crashed", "not found"):
                 return _broken_off(exercise, subtests, answered, outcome)
     everything = [one for several in answered.values() for one in several]
-    if all(one.outcome.unwritten for one in everything):
+    if all(one.outcome.unwritten and not one.outcome.lacks for one in everything):
         return _nothing(exercise, subtests, "not written", f"{exercise.name} is not written yet")
     misconception = _explain(exercise, everything)
     failures, results = [], []
@@ -225,6 +225,8 @@ def _wrong(exercise, case, outcome):
         return outcome.error
     if isinstance(case, Raises):
         return _not_raised(case, outcome)
+    if outcome.lacks:
+        return f"calls {outcome.lacks}, which is not written yet"
     if outcome.kind == "raised":
         return f"raised {outcome.error}"
     if exercise.returns and isinstance(outcome.value, Odd):

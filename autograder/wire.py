@@ -100,6 +100,7 @@ def outcome_message(outcome):
         "after": outcome.after,
         "error": outcome.error,
         "bases": list(outcome.bases),
+        "lacks": outcome.lacks,
     }
 
 
@@ -107,7 +108,7 @@ def outcome_of(message):
     """The outcome in a message. Raises `WireError` where there is none."""
     try:
         kind, value, after = message["kind"], message["value"], message["after"]
-        error, bases = message["error"], message["bases"]
+        error, bases, lacks = message["error"], message["bases"], message["lacks"]
     except (TypeError, KeyError, IndexError) as lack:
         raise WireError("it is no outcome") from lack
     right = (
@@ -116,12 +117,15 @@ def outcome_of(message):
         and isinstance(value, (np.ndarray, Odd) if kind == "returned" else type(None))
         and (after is None or (type(after) is tuple and [type(part) for part in after] == [tuple, dict]))
         and isinstance(error, str)
+        and isinstance(lacks, str)
         and isinstance(bases, list)
         and all(isinstance(base, str) for base in bases)
     )
     if not right:
         raise WireError("it is no outcome")
-    return Outcome(kind, value, after, text(error, 1000), tuple(text(base, 100) for base in bases[:32]))
+    return Outcome(
+        kind, value, after, text(error, 1000), tuple(text(base, 100) for base in bases[:32]), text(lacks, 100)
+    )
 
 
 def text(string, limit):

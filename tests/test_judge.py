@@ -412,3 +412,67 @@ def test_import_stays_light():
 def test_embedding_takes_any_bias_shape_error():
     with pytest.raises(ValueError, match=r"b must have shape \(2,\).*\(3,\)"):
         patch_embed_conv(np.zeros((3, 4, 4)), np.zeros((2, 3, 2, 2)), np.zeros(3))
+
+
+def mean_then_norm(*_, **__):
+    """A stub of another exercise."""
+    raise NotImplementedError
+
+
+def norm_then_mean(*_):
+    raise NotImplementedError("still to do")
+
+
+def through_a_helper(*args):
+    return [norm_then_mean(*row) for row in [args]]
+
+
+@pytest.mark.parametrize(
+    ("function", "named"),
+    [(lambda *args: mean_then_norm(*args), "mean_then_norm"), (through_a_helper, "norm_then_mean")],
+)
+def test_a_stub_of_another_exercise_is_named(function, named):
+    verdict = evaluate("map_head", function, hidden=True)
+    assert (verdict.status, verdict.score) == ("failed", 0.0)
+    assert f"calls {named}, which is not written yet" in verdict.failures[0].message
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, functools.partial, functools.wraps(mean_then_norm)])
+def test_a_stub_of_its_own_is_not_written(wrap):
+    assert evaluate("mean_then_norm", wrap(mean_then_norm)).status == "not written"
+
+
+def test_a_stub_that_is_called_in_one_case_only():
+    def token_ids(text, vocabulary):
+        return [vocabulary[word] for word in text.split()] if text else mean_then_norm()
+
+    verdict = evaluate("token_ids", token_ids)
+    assert verdict.status == "partly passed"
+    assert any("calls mean_then_norm, which is not written yet" in failure.message for failure in verdict.failures)
+
+
+def test_our_own_answers_are_made_once_and_every_call_gets_its_own_inputs():
+    asked, seen = [], []
+
+    def double(x):
+        asked.append(x)
+        return 2 * x
+
+    def spoiler(x):
+        seen.append(x.copy())
+        x *= 2
+        return x
+
+    exercise = Exercise(double, points=1, difficulty=1, minutes=1, section="")
+
+    @exercise.hidden
+    def any_x(rng):
+        """Any x."""
+        yield Case(rng.normal(size=3))
+        yield Case(rng.normal(size=2))
+
+    verdicts = [judge(exercise, functools.partial(run, spoiler), hidden=True, seed=seed) for seed in (7, 7, 8)]
+    assert [verdict.score for verdict in verdicts] == [0.5] * 3  # right values, changed inputs
+    assert len(asked) == 4  # two cases of two seeds
+    assert [list(x) for x in seen[:2]] == [list(x) for x in seen[2:4]]
+    assert list(seen[0]) != list(seen[4])
