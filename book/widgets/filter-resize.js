@@ -75,7 +75,7 @@ class FilterResize extends HTMLElement {
       this.draw();
     });
     this.grid.resize(GRID, GRID);
-    this.at = [start("row", 2), start("column", 3)];
+    this.at = [start("row", 3), start("column", 3)];
     this.side = this.querySelector(".side");
     for (const input of this.querySelectorAll("input")) input.addEventListener("input", () => this.draw());
     this.draw();
