@@ -39,10 +39,10 @@ def text(source, kind="markdown"):
     ],
 )
 def test_json_that_no_notebook_has(data):
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(NotReadable):
         read(data)
-    assert time.monotonic() - start < LIMIT
+    assert time.process_time() - start < LIMIT
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_json_that_no_notebook_has(data):
     ],
 )
 def test_cells_that_no_notebook_has(cells):
-    start = time.monotonic()
+    start = time.process_time()
     submission = read(holding(*cells), filename="patchify.ipynb")
     made = restored(submission, {"cells": CELLS, "metadata": {}}, {})
-    assert time.monotonic() - start < LIMIT
+    assert time.process_time() - start < LIMIT
     assert len(submission.written) == 4  # what is right in it is found all the same
     assert sum(map(len, submission.repairs)) < 5000
     json.dumps(made, ensure_ascii=False).encode()  # and it can be written
