@@ -25,7 +25,7 @@ def attack():
         names = ("patchify.py", "judge.py", "sincos.py")
         found += [os.path.join(folder, name) for name in folders + files if name in names]
     found += [name for name in os.listdir("/course/autograder") if name[0] != "_"]
-    if sorted(found) != ["calls.py", "inside.py", "wire.py"]:
+    if sorted(found) != ["calls.py", "cells.py", "inside.py", "wire.py"]:
         raise RuntimeError(found)
 """
     )
