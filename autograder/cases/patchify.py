@@ -200,6 +200,7 @@ def any_grid(rng):
     yield Case(rng.normal(size=(10, 32)), 20, 8, 4)
     yield Case(rng.normal(size=(12, 12)), 4, 12, 2, why="12 patches could be 3 by 4 just as well")
     yield Case(rng.normal(size=(6, 3)).astype(np.float32), 2, 3, 1)
+    yield Case(rng.normal(size=(6, 1)), 2, 3, 1, why="each patch is a single number")
 
 
 @unpatchify.hidden
@@ -210,6 +211,8 @@ def any_misfit(rng):
     yield Raises(rng.normal(size=(6, P * P * 3)), 2 * P + 1, 3 * P, P)
     yield Raises(rng.normal(size=(7, P * P * 3)), 2 * P, 3 * P, P)
     yield Raises(rng.normal(size=(12, P * P * 3)), 2 * P, 3 * P, P, why="12 rows would fill the image with 6 channels")
+    yield Raises(rng.normal(size=(6, 20)), 5, 6, 2, why="the 120 numbers would fill an image with 4 channels")
+    yield Raises(rng.normal(size=(6, 20)), 6, 5, 2)
     yield Case(rng.normal(size=(6, P * P * 3)), 2 * P, 3 * P, P)
 
 
@@ -448,8 +451,10 @@ def blind_shapes(rng):
 
 @patch_embed_conv.hidden
 def single_precision(rng):
-    "float32 weights and pixels"
+    "float32 weights and pixels, and pixels that are whole numbers"
     yield Case(*(rng.normal(size=size).astype(np.float32) for size in ((3, 6, 10), (4, 3, 2, 2), (4,))))
+    pixels = rng.integers(0, 256, size=(3, 6, 10)).astype(np.uint8)
+    yield Case(pixels, rng.normal(size=(4, 3, 2, 2)), rng.normal(size=4))
 
 
 @patch_embed_conv.misconception("two flatten orders mixed")

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import erf
 
-from autograder.exercise import Case, Exercise
+from autograder.exercise import Case, Exercise, Raises
 from solutions import pooling as chapter
 
 
@@ -82,6 +82,8 @@ def any_eps(rng):
     yield Case(X, 1, gain, shift, 1e-5)
     yield Case(X, 1, gain, shift, eps=0.3)
     yield Case(np.array([[4.0, 1.0], [2.0, 1.0], [3.0, 4.0]]), 1, gain[:2], shift[:2], why="the mean is constant")
+    even = np.array([[9.0, 8.0, 7.0, 6.0], [1.0, -1.0, 0.0, 0.0]])
+    yield Case(even, 1, gain[:4], shift[:4], 0.5, why="eps is as large as the variance")
 
 
 @mean_then_norm.hidden
@@ -91,6 +93,18 @@ def single_precision(rng):
     X[3] *= 30
     yield Case(X, 1, gain, shift)
     yield Case(X.astype(np.float32), 1, gain.astype(np.float32), shift.astype(np.float32))
+
+
+@mean_then_norm.hidden
+def misfits(rng):
+    "What must raise, and a single row"
+    X, gain, shift = draw(rng, 5, 6)
+    yield Raises(X, 5, gain, shift, why="all five rows are prefix rows")
+    yield Raises(X, 7, gain, shift)
+    yield Raises(X, 1, gain[:5], shift)
+    yield Raises(X, 1, gain, shift[:1])
+    yield Raises(X, 1, gain, shift, -0.1)
+    yield Case(X[:1], 0, gain, shift)
 
 
 @mean_then_norm.misconception("normalized first")
@@ -276,6 +290,8 @@ def any_eps_too(rng):
     yield Case(X, 1, gain, shift, 1e-5)
     yield Case(X, 1, gain, shift, eps=0.3)
     yield Case(np.where(np.arange(7)[:, None] == 4, 2.0, X), 1, gain, shift, why="one row is constant")
+    even = np.array([[9.0, 8.0, 7.0, 6.0], [1.0, -1.0, 0.0, 0.0]])
+    yield Case(even, 1, gain[:4], shift[:4], 0.5, why="eps is as large as the variance")
 
 
 @norm_then_mean.hidden
@@ -285,6 +301,18 @@ def single_precision_too(rng):
     X[3] *= 30
     yield Case(X, 1, gain, shift)
     yield Case(X.astype(np.float32), 1, gain.astype(np.float32), shift.astype(np.float32))
+
+
+@norm_then_mean.hidden
+def misfits_too(rng):
+    "What must raise, and a single row"
+    X, gain, shift = draw(rng, 5, 6)
+    yield Raises(X, 5, gain, shift, why="all five rows are prefix rows")
+    yield Raises(X, 7, gain, shift)
+    yield Raises(X, 1, gain[:5], shift)
+    yield Raises(X, 1, gain, shift[:1])
+    yield Raises(X, 1, gain, shift, -0.1)
+    yield Case(X[:1], 0, gain, shift)
 
 
 @norm_then_mean.misconception("averaged first")
@@ -496,6 +524,18 @@ def any_single_precision(rng):
         1,
         {name: np.float32(value) if name != "n_heads" else value for name, value in params.items()},
     )
+
+
+@map_head.hidden
+def misfitting_heads(rng):
+    "What must raise, and a single row"
+    X, params = rng.normal(size=(5, 6)), weights(rng, 6, 4, 2)
+    yield Raises(X, 5, params, why="all five rows are prefix rows")
+    yield Raises(X, 7, params)
+    yield Raises(X, 1, {name: value for name, value in params.items() if name != "b_o"})
+    yield Raises(X, 1, params | {"ln_gain": np.ones(1)})
+    yield Raises(X, 1, params | {"n_heads": 4})
+    yield Case(X[:1], 0, params)
 
 
 def head(

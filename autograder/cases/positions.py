@@ -57,6 +57,16 @@ def one_line(rng):
     yield Case(rng.normal(size=(2, 3)).astype(np.float32), rng.normal(size=(4, 3)).astype(np.float32))
 
 
+@factorized_table.hidden
+def tables_that_do_not_fit(rng):
+    "Tables that do not fit each other, or are none"
+    yield Raises(rng.normal(size=(3, 4)), rng.normal(size=(2, 5)))
+    yield Raises(rng.normal(size=4), rng.normal(size=(2, 4)))
+    yield Raises(np.empty((0, 4)), rng.normal(size=(2, 4)))
+    yield Raises(rng.normal(size=(3, 4)), np.empty((0, 4)))
+    yield Case(rng.normal(size=(3, 4)), rng.normal(size=(2, 4)))
+
+
 @factorized_table.misconception("row first")
 def row_first(row_table, col_table):
     """You put the row's vector first. Here a position is the column's vector followed by the row's."""
@@ -188,11 +198,17 @@ def one_line_of_patches(rng):
 
 @sincos_2d.hidden
 def any_misfit(rng):
-    "Any width that does not fit, and one that does"
+    "Widths, sizes and bases that do not fit, and some that do"
     d = int(4 * rng.integers(2, 9))
     for extra in (1, 2, 3):
         yield Raises(3, 5, d + extra)
     yield Case(3, 5, d)
+    yield Raises(0, 3, 8, why="a grid has rows")
+    yield Raises(3, -2, 8)
+    yield Raises(3, 2, 0)
+    yield Raises(3, 2, 8, 0.0)
+    yield Raises(3, 2, 8, -10.0)
+    yield Case(2, 3, 8, 0.5, why="any positive base will do")
 
 
 def _quarters(H_p, W_p, omega, *, first=0):
@@ -458,6 +474,8 @@ def any_places(rng):
     "Positions that are no whole numbers, in any order"
     yield Case(rng.normal(size=(3, 9, 12)), rng.uniform(-9, 9, size=8), rng.uniform(-9, 9, size=8), 1)
     yield Case(rng.normal(size=(6, 8)), rng.uniform(0, 40, size=6), rng.uniform(0, 40, size=6))
+    yield Case(rng.normal(size=(6, 8)), rng.uniform(0, 9, size=6), rng.uniform(0, 9, size=6), 0, 0.5)
+    yield Case(rng.normal(size=(2, 3, 8)), np.empty(0), np.empty(0), 3, why="no patch follows the prefix tokens")
 
 
 @rope_2d_axial.hidden
@@ -795,6 +813,16 @@ def attention_in_single_precision(rng):
     yield Case(Q, K, V, *grid(3, 2), 1)
 
 
+@rope_2d_attention.hidden
+def shapes_that_differ(rng):
+    "Queries, keys and values that differ in shape, and a single token"
+    Q, K, V = _pictures(rng, 2, 6, 8)
+    yield Raises(Q, K, V[..., :4], *grid(2, 3), why="the values are not as wide as queries and keys")
+    yield Raises(Q, K[:1], V[:1], *grid(2, 3))
+    yield Raises(Q, K, V, *grid(2, 2))
+    yield Case(Q[:, :1], K[:, :1], V[:, :1], *grid(1, 1))
+
+
 def _attend(Q, K, V, scale, axis=-1, stable=True):
     """Attention whose details can be wrong."""
     scores = Q @ K.swapaxes(-1, -2) * scale
@@ -1012,12 +1040,14 @@ def places_between(rng):
     "Positions that are no whole numbers, in any order"
     places = rng.uniform(-9, 9, size=(2, 7))
     yield Case(rng.normal(size=(8, 12)), *places, rng.normal(size=6), rng.normal(size=6), 1)
+    yield Case(rng.normal(size=(3, 4)), np.empty(0), np.empty(0), *places[:, :2], 3, why="no patch follows the prefix")
 
 
 @rope_2d_mixed.hidden
 def mixed_in_single_precision(rng):
-    "float32"
+    "float32, and integers"
     yield Case(rng.normal(size=(2, 7, 8)).astype(np.float32), *grid(3, 2), rng.normal(size=4), rng.normal(size=4), 1)
+    yield Case(rng.integers(-5, 6, size=(6, 8)), *grid(2, 3), rng.normal(size=4), rng.normal(size=4))
 
 
 @rope_2d_mixed.hidden
@@ -1184,6 +1214,16 @@ def a_line_of_patches(rng):
     yield Case(4, 4)
 
 
+@dinov3_coordinates.hidden
+def no_grid(rng):
+    "Sizes that are not positive"
+    n = int(rng.integers(2, 9))
+    yield Raises(0, n)
+    yield Raises(n, 0)
+    yield Raises(n, -n)
+    yield Case(n, 1)
+
+
 def _box(H_p, W_p, place):
     """(row, column) pairs for a rule that places i of n."""
     row, column = (place(np.arange(n), n) for n in (H_p, W_p))
@@ -1313,6 +1353,17 @@ def one_image(rng):
     yield Case([int(rng.integers(2, 6))])
     yield Case([1] * int(rng.integers(3, 6)))
     yield Case([int(rng.integers(4, 7)), 1, int(rng.integers(2, 4))])
+
+
+@packed_attention_mask.hidden
+def no_lengths(rng):
+    "Lengths that are not positive, not whole, or not one list"
+    n = int(rng.integers(2, 6))
+    yield Raises([n, 0, 3])
+    yield Raises([3, -n])
+    yield Raises([2.5, 2.5])
+    yield Raises(np.array([[n, 1], [2, 3]]))
+    yield Case([n])
 
 
 @packed_attention_mask.misconception("inverted")

@@ -389,6 +389,7 @@ def any_crop(rng):
         yield Case(H, W, P, int(rng.integers(0, 6)))
     P = int(rng.integers(5, 20))
     yield Case(4 * P - 1, 7 * P - 2, P, int(rng.integers(0, 4)), why="one pixel short of a whole patch")
+    yield Case(1, 1, 1, 0, why="a single pixel can be a patch")
 
 
 @patch_token_count.hidden(weight=2)
@@ -570,6 +571,18 @@ def any_model(rng):
 def very_long(rng):
     "Very many tokens"
     yield Case(int(rng.integers(70_000, 400_000)), int(rng.integers(2, 17)), 4)
+
+
+@attention_score_bytes.hidden
+def senseless_models(rng):
+    "What must raise"
+    T, h = (int(n) for n in rng.integers((20, 2), (300, 25)))
+    yield Raises(0)
+    yield Raises(-T, h)
+    yield Raises(T, 0)
+    yield Raises(T, h, 0)
+    yield Raises(T + 0.5, h, why="there is no half token")
+    yield Case(1, 1, 1)
 
 
 @attention_score_bytes.misconception("not squared")
