@@ -68,6 +68,7 @@ def _parser():
     grade.add_argument("--workers", metavar="N", type=_number(int, 1, 1024), help="processes (default: the cores)")
     grade.add_argument("--scheduler", metavar="ADDRESS", type=_text, help="of a running Dask scheduler")
     grade.add_argument("--force", action="store_true", help="grade what has not changed, too")
+    grade.add_argument("--dry-run", action="store_true", help="write nothing; show whose grade would change")
 
     one = command("grade-file", _grade_file, "Grade one notebook; nothing is recorded.", limits)
     one.add_argument("notebook", metavar="NOTEBOOK", type=_path)
@@ -80,6 +81,13 @@ def _parser():
     export = command("export", _export, "Write the scores as CSV.")
     export.add_argument("--format", choices=("nbgrader", "canvas", "moodle"), default="nbgrader")
     export.add_argument("--output", metavar="PATH", type=_path, help="default: stdout")
+
+    shown = command("list", _list, "Show who was graded when, with which seed and version of the tests.")
+    shown.add_argument("--student", metavar="ID", type=_text, help="only this one")
+
+    gone = command("forget", _forget, "Remove all data of a student: files, gradebook, log.")
+    gone.add_argument("student", metavar="STUDENT", type=_text)
+    gone.add_argument("--yes", action="store_true", help="do it; without, only what would be removed is shown")
 
     report = command("report", _report, "Show how the class did.")
     report.add_argument("--output", metavar="PATH", type=_path, help="default: report.html (with --json: stdout)")
@@ -132,7 +140,7 @@ def _url(text):
 
 
 def _grade(options, course):
-    from autograder.classroom import grade_class
+    from autograder.classroom import grade_class, rehearse
     from autograder.new_class import course_version
 
     if course.course_version not in ("", course_version()):
@@ -142,22 +150,40 @@ def _grade(options, course):
         )
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     _warn(options)
-    verdicts = grade_class(
-        course,
-        options.gradebook or course.gradebook,
-        limits=_limits(options),
-        seed=_seed(options, course),
-        assignment=options.assignment,
-        student=options.student,
-        submitted=options.submitted,
-        workers=options.workers,
-        scheduler=options.scheduler,
-        force=options.force,
-    )
+    what = {
+        "limits": _limits(options),
+        "seed": _seed(options, course),
+        "assignment": options.assignment,
+        "student": options.student,
+        "submitted": options.submitted,
+        "workers": options.workers,
+        "scheduler": options.scheduler,
+        "force": options.force,
+    }
+    url, changes = options.gradebook or course.gradebook, None
+    if options.dry_run:
+        verdicts, changes = rehearse(course, url, **what)
+    else:
+        verdicts = grade_class(course, url, **what)
     print(_summary(verdicts))
+    if changes is not None:
+        print(f"\n{_told(changes)}")
     partly = sum(verdict["status"] == "partly graded" for verdict in verdicts)
     if partly:
         raise CommandError(f"{partly} only partly graded: the reasons stand above; the same command tries them again")
+
+
+def _told(changes):
+    """The table of what a dry run would change."""
+    if not changes:
+        return "Dry run: nothing is recorded, and nothing would change."
+    rows = [("student", "assignment", "exercise", "recorded", "would be", "")]
+    for change in changes:
+        scores = ["–" if change[key] is None else f"{change[key]:.2f}" for key in ("before", "after")]
+        note = "" if change["manual"] is None else f"a person gave {change['manual']:.2f}: that stays"
+        rows.append((change["student"], change["assignment"], change["exercise"], *scores, note))
+    whose = len({change["student"] for change in changes})
+    return f"Dry run: nothing is recorded. Of {whose} student{'s' * (whose != 1)} would change:\n{_table(rows)}"
 
 
 def _summary(verdicts):
@@ -168,17 +194,18 @@ def _summary(verdicts):
         notes += [verdict["reason"]] if verdict["reason"] else []
         notes += [f"mended: {len(verdict['repairs'])}"] if verdict["repairs"] else []
         rows.append((verdict["student"], verdict["assignment"], verdict["status"], _score(verdict), "; ".join(notes)))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    cells = [[cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)] for row in rows]
-    lines = ["  ".join(row).rstrip() for row in cells]
     counts = {}
     for verdict in verdicts:
         counts[verdict["status"]] = counts.get(verdict["status"], 0) + 1
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
     fresh = sum(verdict["fresh"] for verdict in verdicts)
-    return "\n".join(
-        [*lines, "", f"{len(verdicts)} submission{'s' * (len(verdicts) != 1)}: {told}; {fresh} in this run"]
-    )
+    return f"{_table(rows)}\n\n{len(verdicts)} submission{'s' * (len(verdicts) != 1)}: {told}; {fresh} in this run"
+
+
+def _table(rows):
+    """Rows of text in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def _score(verdict):
@@ -263,6 +290,28 @@ def _inspect(options, course):
 
 
 # ------------------------------------------------------------------------------------------ the class
+
+
+def _list(options, course):
+    from autograder.records import verdicts
+
+    rows = [("student", "assignment", "status", "score", "seed", "version", "graded", "")]
+    for one in verdicts(course, options.assignment, options.student):
+        notes = [] if one["current"] else ["the tests have changed since"]
+        notes += [one["warning"]] if one["warning"] else []
+        about = (one["student"], one["assignment"], one["status"], _score(one), str(one["seed"]), one["version"])
+        rows.append((*about, one["graded_at"], "; ".join(notes)))
+    print(_table(rows))
+
+
+def _forget(options, course):
+    from autograder.records import forget
+
+    found = forget(course, options.gradebook or course.gradebook, options.student, really=options.yes)
+    print("Removed:" if options.yes else "Would be removed:", *found, sep="\n  ")
+    print("Reports and CSV files that were written before, nbgrader's exchange and your backups are not looked at.")
+    if not options.yes:
+        raise CommandError("nothing has been removed: add --yes to do it")
 
 
 def _export(options, course):

@@ -8,7 +8,6 @@ then the newest, then the first by name.
 import contextlib
 import errno
 import fcntl
-import functools
 import hashlib
 import json
 import logging
@@ -25,10 +24,10 @@ from pathlib import Path
 from tqdm import tqdm
 
 from autograder.course import CommandError
-from autograder.exercise import CHAPTERS, exercises
+from autograder.exercise import CHAPTERS, exercises, names
 from autograder.feedback import feedback
 from autograder.grade import HERE, close_sandbox, grade, not_graded, not_readable, version
-from autograder.notebook import MAX_FILE, NotReadable, inspect, restored
+from autograder.notebook import MAX_FILE, TOO_LARGE, NotReadable, inspect, restored
 from autograder.sandbox import SandboxUnavailable
 
 FEW = 60  # so many are graded in this process sooner than a cluster starts
@@ -50,6 +49,8 @@ class Handed:
         The notebook; None where none can be graded.
     sha256 : str
         Of its bytes.
+    size : int
+        How many there are.
     seed : int
         The student's.
     problem : str
@@ -63,6 +64,7 @@ class Handed:
     folder: Path
     path: Path | None
     sha256: str
+    size: int
     seed: int
     problem: str = ""
     notes: tuple = ()
@@ -89,7 +91,7 @@ def grade_class(course, url, *, limits, seed, assignment=None, student=None, sub
     scheduler : str, optional
         Address of a running Dask scheduler.
     force : bool
-        Grade what has not changed, too.
+        Grade what has not changed, too. A forced run that was stopped goes on when the same is started again.
 
     Returns
     -------
@@ -103,31 +105,90 @@ def grade_class(course, url, *, limits, seed, assignment=None, student=None, sub
     """
     handed = _find(course, submitted or course.folder("submitted"), assignment, student, seed)
     assignments = sorted({one.assignment for one in handed})
-    with _only_writer(course), _logging(course), contextlib.ExitStack() as stack:
+    with only_writer(course), _logging(course), contextlib.ExitStack() as stack:
         # nbgrader takes seconds to load: that happens while the first submission is graded.
         opening = stack.enter_context(ThreadPoolExecutor(1)).submit(_open_gradebook, course, url, assignments)
-        held, todo = _sort_out(course, handed, limits, force)
+        forced = _begin_forced(course, [url, assignment, student, str(submitted), seed]) if force else None
+        held, todo = _sort_out(course, handed, limits, force, forced)
         log.info("%d submissions, %d to be graded, version %s", len(handed), len(todo),
                  {name: version(name) for name in assignments})  # fmt: skip
-        results = _spreader(len(todo), workers, scheduler)(todo, limits)
-        stack.callback(results.close)
+        results = stack.enter_context(contextlib.closing(_graded(todo, limits, workers, scheduler)))
         verdicts, book = [], None
         try:
-            for one, verdict, submission, seconds in tqdm(results, "grading", len(todo), disable=not todo):
+            for one, verdict, submission, seconds in results:
                 book = book or stack.enter_context(opening.result())
                 verdicts.append(_record(course, book, one, verdict, submission, seconds) | {"fresh": True})
         except KeyboardInterrupt:
             raise CommandError(
                 f"stopped: {len(verdicts)} of {len(todo)} graded and recorded; the same command goes on from there"
             ) from None
-        except SandboxUnavailable as error:
-            raise CommandError(str(error)) from error
         if len(verdicts) != len(todo):
             raise CommandError(f"{len(todo) - len(verdicts)} submissions got no verdict: grade again")
         book = book or stack.enter_context(opening.result())
         _record_again(book, held)
-    verdicts += [verdict | {"fresh": False} for verdict in held]
+        _forced_mark(course).unlink(missing_ok=True)
+    return _in_order([*verdicts, *(verdict | {"fresh": False} for verdict in held)])
+
+
+def rehearse(course, url, *, limits, seed, assignment=None, student=None, submitted=None, workers=None,
+             scheduler=None, force=False):  # fmt: skip
+    """Grade what `grade_class` would grade, and write nothing.
+
+    Returns
+    -------
+    verdicts : list of dict
+        As `grade_class` gives them, those of this run with no more than the judgement.
+    changes : list of dict
+        What recording them would change in the gradebook: `student`, `assignment`, `exercise` ("all" for who has no
+        score yet), `before`, `after` (None: no score), and `manual`, the score that a person gave, which stays.
+
+    Raises
+    ------
+    CommandError
+        Nothing could be graded.
+    """
+    handed = _find(course, submitted or course.folder("submitted"), assignment, student, seed)
+    held, todo = _sort_out(course, handed, limits, force)
+    with contextlib.closing(_graded(todo, limits, workers, scheduler)) as results:
+        verdicts = [verdict | {"student": one.student, "fresh": True} for one, verdict, *_ in results]
+    verdicts = _in_order([*verdicts, *(verdict | {"fresh": False} for verdict in held)])
+    return verdicts, _changes(course, url, verdicts)
+
+
+def _graded(todo, limits, workers, scheduler):
+    """What the spreader gives, under a bar of progress."""
+    results = _spreader(len(todo), workers, scheduler)(todo, limits)
+    try:
+        yield from tqdm(results, "grading", len(todo), disable=not todo)
+    except SandboxUnavailable as error:
+        raise CommandError(str(error)) from error
+    finally:
+        results.close()
+
+
+def _in_order(verdicts):
     return sorted(verdicts, key=lambda verdict: (verdict["assignment"], verdict["student"]))
+
+
+def _changes(course, url, verdicts):
+    from autograder.gradebook import Gradebook, NoGradebook  # imports nbgrader
+
+    recorded = {}
+    with contextlib.suppress(NoGradebook), Gradebook(course, url, make=False) as book:
+        recorded = {name: book.scores(name) for name in {verdict["assignment"] for verdict in verdicts}}
+    changes = []
+    for verdict in verdicts:
+        about = {"student": verdict["student"], "assignment": verdict["assignment"]}
+        scores = recorded.get(verdict["assignment"], {}).get(verdict["student"])
+        if scores is None:
+            changes.append(about | {"exercise": "all", "before": None, "after": verdict["score"], "manual": None})
+            continue
+        rows = {row["name"]: row for row in verdict["exercises"]}
+        for name in sorted(names().keys() & scores.keys()):  # of a retired exercise the score stays
+            score, after = scores[name], scores[name].of(rows.get(name))
+            if after != score.auto:
+                changes.append(about | {"exercise": name, "before": score.auto, "after": after, "manual": score.manual})
+    return changes
 
 
 def _open_gradebook(course, url, assignments):
@@ -178,7 +239,9 @@ def _find(course, submitted, assignment, student, seed):
 def _choose(student, folder, seed):
     """The notebook of a submission, by the rule above."""
     if folder.is_symlink():  # to the folder of another student, perhaps
-        return Handed(student, folder.name, folder, None, "", seed, "the folder is a link: hand in the notebook itself")
+        return Handed(
+            student, folder.name, folder, None, "", 0, seed, "the folder is a link: hand in the notebook itself"
+        )
     found = [path for path in folder.iterdir() if path.suffix.lower() == ".ipynb" and path.name[0] != "."]
     if not found:
         found = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
@@ -186,17 +249,17 @@ def _choose(student, folder, seed):
     if not found:
         others = sorted(_shown(path) for path in folder.iterdir() if path.name != "timestamp.txt")[:5]
         problem = f"there is no notebook in the folder{': only ' if others else ''}{', '.join(others)}"
-        return Handed(student, folder.name, folder, None, "", seed, problem)
+        return Handed(student, folder.name, folder, None, "", 0, seed, problem)
     notes, path = (), found[0]
     if len(found) > 1:
         path = min(found, key=lambda path: _rank(path, folder.name))
         rest = ", ".join(_shown(other) for other in found if other != path)
         notes = (f"several notebooks in the folder: {_shown(path)} was read, not {rest}",)
     try:
-        digest = hashlib.sha256(_bytes(path)).hexdigest()
+        data = _bytes(path)
     except NotReadable as reason:
-        return Handed(student, folder.name, folder, None, "", seed, str(reason))
-    return Handed(student, folder.name, folder, path, digest, seed, "", notes)
+        return Handed(student, folder.name, folder, None, "", 0, seed, str(reason))
+    return Handed(student, folder.name, folder, path, hashlib.sha256(data).hexdigest(), len(data), seed, "", notes)
 
 
 def _rank(path, assignment):
@@ -221,7 +284,10 @@ def _bytes(path):
         os.close(handle)
         raise NotReadable(f"{_shown(path)} is no file")
     with open(handle, "rb") as file:
-        return file.read(MAX_FILE + 1)
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise NotReadable(f"{_shown(path)} {TOO_LARGE}")
+    return data
 
 
 def _shown(path):
@@ -230,16 +296,43 @@ def _shown(path):
     return "".join("\ufffd" if unicodedata.category(character) == "Cc" else character for character in name)
 
 
-def _sort_out(course, handed, limits, force):
-    """The verdicts that still hold, and the submissions that are to be graded."""
+def _sort_out(course, handed, limits, force, forced=None):
+    """The verdicts that still hold, and the submissions that are to be graded.
+
+    Of a forced run those hold that were made since `forced`, the time in ns at which it began.
+    """
     held, todo = [], []
     for one in sorted(handed, key=lambda one: one.assignment):  # one chapter after the other
-        verdict = None if force else _still_holds(course, one, limits)
+        verdict = None
+        if not force or (forced and _written_at(_outputs(course, one)["verdict"]) > forced):
+            verdict = _still_holds(course, one, limits)
         if verdict is None:
             todo.append(one)
         else:
             held.append(verdict)
+    if held and forced:
+        print(f"Going on with the forced run that was stopped: {len(held)} were graded in it.", file=sys.stderr)
     return held, todo
+
+
+def _begin_forced(course, arguments):
+    """When a forced run began: now, or when the same one began that was stopped. In ns."""
+    mark, arguments = _forced_mark(course), json.dumps(arguments)
+    if not (mark.exists() and mark.read_text("utf-8") == arguments):
+        mark.write_text(arguments, "utf-8")
+    return _written_at(mark)
+
+
+def _forced_mark(course):
+    """A file that is there as long as a forced run is not through."""
+    return course.folder("autograded") / ".forced"
+
+
+def _written_at(path):
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _record_again(book, held):
@@ -247,8 +340,8 @@ def _record_again(book, held):
     recorded = {name: book.scores(name) for name in {verdict["assignment"] for verdict in held}}
     for verdict in held:
         scores = recorded[verdict["assignment"]].get(verdict["student"], {})
-        rows = verdict["exercises"]
-        if not scores or any(row["score"] is not None and scores.get(f"check_{row['name']}") is None for row in rows):
+        new = [row["name"] for row in verdict["exercises"] if row["score"] is not None]
+        if not scores or any(name not in scores or scores[name].auto is None for name in new):
             book.record(verdict["student"], verdict, verdict["submitted_at"])
 
 
@@ -359,7 +452,6 @@ def _outputs(course, one):
     }
 
 
-@functools.cache
 def _released(release, assignment):
     """The exercise notebook: the course's, or else the one beside this package."""
     for folder in (release, HERE.parent / "exercises"):
@@ -392,7 +484,7 @@ def _timestamp(one):
 
 
 @contextlib.contextmanager
-def _only_writer(course):
+def only_writer(course):
     """Keep a second run off the same course."""
     course.folder("autograded").mkdir(parents=True, exist_ok=True)
     with open(course.folder("autograded") / ".lock", "w") as lock:

@@ -14,11 +14,13 @@ from autograder.grade import not_graded
 from autograder.sandbox import SandboxUnavailable
 
 BATCH = 8  # submissions that travel together at most
+HEAVY = 4 << 20  # bytes of notebooks with which a batch is full: pictures make a notebook large
 AHEAD = 3  # batches at the scheduler for each worker, so that none is idle
 PATIENCE = 30  # seconds for a scheduler to answer
 SETTINGS = {
     "distributed.scheduler.allowed-failures": 2,
     "distributed.comm.timeouts.connect": PATIENCE,
+    "distributed.admin.large-graph-warning-threshold": "1 GB",  # not for the learner's pictures
     # What Dask does for long computations, hundreds of times a second, costs more here than it tells.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",
@@ -85,7 +87,11 @@ def _run(client, todo, task, limits):
             finished.add(future)
 
     def following():
-        return [left.pop() for _ in range(min(size, len(left)))]
+        batch, weight = [], 0
+        while left and len(batch) < size and weight < HEAVY:
+            batch.append(left.pop())
+            weight += batch[-1].size
+        return batch
 
     for _ in range(AHEAD * workers):
         submit(following())

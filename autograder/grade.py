@@ -224,7 +224,8 @@ _open = threading.local()  # `box`: one warm sandbox for each thread that grades
 def _sandbox(submission, limits):
     """This thread's sandbox, warm with what the notebook imports and those before it imported."""
     text = "\n".join(submission.code)
-    preload = {"numpy"} | {module for package, module in WARM.items() if re.search(rf"\b{package}\b", text)}
+    imported = re.findall(rf"^[ \t]*(?:from|import) +({'|'.join(WARM)})\b", text, re.MULTILINE)
+    preload = {"numpy", *(WARM[package] for package in imported)}
     box, its_limits, loaded = getattr(_open, "box", (None, None, set()))
     if box is None or its_limits != limits or not preload <= loaded:
         close_sandbox()

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import dataclass
 
 from autograder.course import CommandError
 from autograder.exercise import former_names
@@ -19,6 +20,10 @@ from sqlalchemy.exc import SQLAlchemyError  # noqa: E402
 
 # nbgrader asks for it in a process of its own, which loads nbgrader again (4 s) and wants `alembic` on the PATH.
 api.get_alembic_version = ScriptDirectory(ALEMBIC_DIR).get_current_head
+
+
+class NoGradebook(CommandError):
+    """There is none yet."""
 
 
 class Gradebook:
@@ -41,7 +46,7 @@ class Gradebook:
     def __init__(self, course, url, *, make=True):
         self.course = course
         if not make and url.startswith("sqlite:///") and not os.path.exists(url.removeprefix("sqlite:///")):
-            raise CommandError(f"there is no gradebook {url} yet: grade first")
+            raise NoGradebook(f"there is no gradebook {url} yet: grade first")
         if url.startswith(("postgresql://", "postgres://")):  # the driver that is installed
             url = "postgresql+psycopg://" + url.partition("://")[2]
         self.url = url
@@ -129,9 +134,16 @@ class Gradebook:
     # ------------------------------------------------------------------------------------ scores
 
     def scores(self, assignment):
-        """What is recorded: student -> name of the check cell -> the autograder's score, or None."""
+        """What is recorded: student -> name of the exercise -> `Score`."""
+        today = former_names()
         rows = self.db.execute(
-            select(api.Student.id, api.GradeCell.name, api.Grade.auto_score)
+            select(
+                api.Student.id,
+                api.GradeCell.name,
+                api.Grade.auto_score,
+                api.Grade.manual_score,
+                api.GradeCell.max_score,
+            )
             .join(api.SubmittedAssignment, api.SubmittedAssignment.student_id == api.Student.id)
             .join(api.Assignment, api.Assignment.id == api.SubmittedAssignment.assignment_id)
             .join(api.SubmittedNotebook, api.SubmittedNotebook.assignment_id == api.SubmittedAssignment.id)
@@ -140,8 +152,9 @@ class Gradebook:
             .where(api.Assignment.name == assignment)
         )
         found = {}
-        for student, cell, score in rows:
-            found.setdefault(student, {})[cell] = score
+        for student, cell, *score in rows:
+            name = cell.removeprefix("check_")
+            found.setdefault(student, {})[today.get(name, name)] = Score(*score)
         return found
 
     def totals(self, assignment):
@@ -151,6 +164,17 @@ class Gradebook:
         except api.MissingEntry:
             return {}
         return {one.student_id: max(0.0, one.score - one.late_submission_penalty) for one in submissions}
+
+    def submissions_of(self, student):
+        """How many submissions a student has; None where the gradebook does not know the student."""
+        try:
+            return len(self.book.find_student(student).submissions)
+        except api.MissingEntry:
+            return None
+
+    def forget(self, student):
+        """Remove a student with all submissions, grades and comments."""
+        self.book.remove_student(student)
 
     def record(self, student, verdict, timestamp=None):
         """Record a verdict, all of it or nothing.
@@ -246,6 +270,19 @@ class Gradebook:
         table = api.SubmittedNotebook.__table__
         self.db.execute(update(table).where(table.c.id == notebook), {"late_submission_penalty": penalty})
         return penalty or 0.0
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the gradebook has for an exercise: the autograder's score, a person's, and full marks."""
+
+    auto: float | None
+    manual: float | None
+    full: float
+
+    def of(self, row):
+        """What an exercise's row of a verdict would be recorded as."""
+        return _points(row, self.full)
 
 
 class _Assignment:

@@ -7,9 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from build import EXPECTED, STUDENTS, notebook, submit
+
+from autograder import classroom
+from autograder.grade import _open as sandboxes
+from autograder.grade import close_sandbox, grade
+from autograder.notebook import MAX_FILE
 
 
 def small_class(course):
@@ -156,7 +162,13 @@ def test_dask_gives_the_same(course):
         student = names[number % len(names)]
         submit(course.folder, f"{student}{number}", notebook(STUDENTS.get(student, "")))
     submit(course.folder, "karl", "no notebook")
+    large = notebook(STUDENTS["ada"])  # a picture in it, and Dask would warn of so much
+    large["cells"][-1]["outputs"] = [
+        {"output_type": "display_data", "metadata": {}, "data": {"image/png": "A" * 12_000_000}}
+    ]
+    submit(course.folder, "ada0", large)
     done = course.command("grade", "--workers", 2)
+    assert "Warning" not in done.stderr
     assert last_line(done) == "21 submissions: 20 graded, 1 not readable; 21 in this run"
     spread = {path: json.loads(path.read_text()) for path in course.folder.glob("autograded/*/*/verdict.json")}
     assert len(spread) == 21
@@ -165,6 +177,94 @@ def test_dask_gives_the_same(course):
         alone = json.loads(path.read_text())
         for key in ("student", "status", "reason", "score", "repairs", "version"):
             assert alone[key] == verdict[key]
+
+
+def test_a_forced_run_that_was_stopped_goes_on(course, monkeypatch):
+    for number in range(4):
+        submit(course.folder, f"student{number}", notebook())
+    course.run("grade")
+    record, count = classroom._record, 0
+
+    def interrupted(*args):
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise KeyboardInterrupt
+        return record(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(classroom, "_record", interrupted)
+        assert "2 of 4 graded and recorded" in course.run("grade", "--force", status=1).stderr
+    # Another forced run is another matter, and ends the first.
+    done = course.run("grade", "--force")
+    assert "2 were graded in it" in done.stderr
+    assert last_line(done) == "4 submissions: 4 graded; 2 in this run"
+    assert last_line(course.run("grade", "--force")) == "4 submissions: 4 graded; 4 in this run"
+
+
+def test_a_forced_run_that_was_stopped_is_not_gone_on_with_by_another(course, monkeypatch):
+    for number in range(2):
+        submit(course.folder, f"student{number}", notebook())
+    course.run("grade")
+    record = classroom._record
+
+    def interrupted(*args):
+        record(*args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(classroom, "_record", interrupted)
+        course.run("grade", "--force", status=1)
+    assert last_line(course.run("grade", "--force", "--seed", 5)).endswith("2 in this run")
+    with monkeypatch.context() as patch:
+        patch.setattr(classroom, "_record", interrupted)
+        course.run("grade", "--force", status=1)
+    course.run("grade")
+    assert last_line(course.run("grade", "--force")).endswith("2 in this run")
+
+
+def test_a_file_that_is_too_large_goes_no_further(course, monkeypatch):
+    path = submit(course.folder, "ada", b"{" + b" " * MAX_FILE)
+    submit(course.folder, "bo", notebook())
+    monkeypatch.setattr(classroom, "grade", lambda data, **about: pytest.fail("read") if len(data) > 10**6
+                        else grade(data, **about))  # fmt: skip
+    done = course.run("grade")
+    assert course.verdict("ada")["status"] == "not readable"
+    assert "patchify.ipynb has more than 16 MB: clear the outputs" in course.verdict("ada")["reason"]
+    assert last_line(done) == "2 submissions: 1 not readable, 1 graded; 2 in this run"
+    path.write_text(json.dumps(notebook()))
+    assert last_line(course.run("grade")) == "2 submissions: 2 graded; 1 in this run"
+
+
+def test_two_courses_in_one_process_are_apart(course, tmp_path):
+    """Another release of the notebook in the same folder, too."""
+    submit(course.folder, "ada", notebook())
+    released = course.folder / "exercises" / "patchify" / "patchify.ipynb"
+    for title in ("Monday's", "Tuesday's"):
+        made = json.loads(released.read_text("utf-8"))
+        made["metadata"]["title"] = title
+        released.write_text(json.dumps(made))
+        course.run("grade", "--force")
+        graded = json.loads((course.folder / "autograded/ada/patchify/patchify.ipynb").read_text("utf-8"))
+        assert graded["metadata"]["title"] == title
+
+
+def test_sandboxes_are_warm_with_what_notebooks_import_one_for_each_thread():
+    """As on a Dask worker that has several threads."""
+    plain, drawing = (json.dumps(notebook(code)).encode() for code in ("", "import matplotlib.pyplot as plt"))
+
+    def in_a_thread(_):
+        loaded = []
+        for data in (plain, drawing, plain):
+            assert grade(data, assignment="patchify")[0]["status"] == "graded"
+            loaded.append(sandboxes.box[2])
+        close_sandbox()
+        return loaded
+
+    with ThreadPoolExecutor(2) as pool:
+        for first, second, third in pool.map(in_a_thread, range(2)):
+            assert first == {"numpy"}
+            assert second == third == {"numpy", "matplotlib.pyplot"}
 
 
 def test_a_seed_of_its_own_for_each_student(course):

@@ -1,0 +1,117 @@
+"""What is kept of a class's grading: who has been graded and how, and a student's data when they are to go."""
+
+import json
+import re
+import shutil
+
+from autograder.course import CommandError
+from autograder.grade import version
+
+
+def verdicts(course, assignment=None, student=None):
+    """The verdicts that are kept beside the graded notebooks.
+
+    Parameters
+    ----------
+    course : Course
+    assignment, student : str, optional
+        Only these.
+
+    Returns
+    -------
+    list of dict
+        As `verdict.json` holds them, each with `current`: whether the tests are still those of then.
+
+    Raises
+    ------
+    CommandError
+        One is damaged, or there is none.
+    """
+    found = []
+    for path in sorted(course.folder("autograded").glob(f"*/{assignment or '*'}/verdict.json")):
+        if student not in (None, path.parent.parent.name):
+            continue
+        try:
+            verdict = json.loads(path.read_text("utf-8"))
+            found.append(verdict | {"current": verdict["version"] == version(verdict["assignment"])})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CommandError(f"{path} is damaged: grade again") from error
+    if not found:
+        whose = f" of {student}" if student else ""
+        raise CommandError(f"nothing has been graded yet{whose}{f' for {assignment}' if assignment else ''}")
+    return found
+
+
+def forget(course, url, student, *, really):
+    """Remove what a course keeps of a student: files, gradebook, lines of the log.
+
+    Parameters
+    ----------
+    course : Course
+    url : str
+        The gradebook's.
+    student : str
+    really : bool
+        Remove it; else it is only said what would be.
+
+    Returns
+    -------
+    list of str
+        What was found, in words.
+
+    Raises
+    ------
+    CommandError
+        There is nothing of that student, or it is no student's id.
+    """
+    if student != student.strip() or student in (".", "..") or "/" in student or "\0" in student:
+        raise CommandError(f"{student!r} is no student's id")
+    from autograder.classroom import only_writer  # imports what grading needs
+
+    with only_writer(course):
+        found = [
+            *_rows(course, url, student, really=really),
+            *_files(course, student, really=really),
+            *_log_lines(course, student, really=really),
+        ]
+    if not found:
+        raise CommandError(f"there is nothing of {student} in {course.root} or in the gradebook")
+    return found
+
+
+def _files(course, student, *, really):
+    for step in ("submitted", "autograded", "feedback"):
+        folder = course.folder(step) / student
+        if folder.is_symlink() or folder.is_dir():
+            files = sum(path.is_file() for path in folder.rglob("*")) if not folder.is_symlink() else 1
+            yield f"{folder}: {files} file{'s' * (files != 1)}"
+            if really:
+                folder.unlink() if folder.is_symlink() else shutil.rmtree(folder)
+
+
+def _log_lines(course, student, *, really):
+    path = course.folder("autograded") / "grading.log"
+    if not path.exists():
+        return
+    lines = path.read_text("utf-8", errors="replace").splitlines(keepends=True)
+    theirs = re.compile(rf"\S+ \S+ [A-Z]+ {re.escape(student)} \w+: ")
+    left = [line for line in lines if not theirs.match(line)]
+    if len(left) < len(lines):
+        count = len(lines) - len(left)
+        yield f"{path}: {count} line{'s' * (count != 1)}"
+        if really:
+            path.write_text("".join(left), "utf-8")
+
+
+def _rows(course, url, student, *, really):
+    from autograder.gradebook import Gradebook, NoGradebook  # imports nbgrader
+
+    try:
+        with Gradebook(course, url, make=False) as book:
+            count = book.submissions_of(student)
+            if count is not None:
+                yield f"the gradebook: the student and {count} submission{'s' * (count != 1)}"
+                if really:
+                    book.forget(student)
+    except NoGradebook:
+        return
