@@ -1,14 +1,18 @@
 """What grading a class costs: ours with isolation on, beside stock nbgrader on the same submissions.
 
-    python benchmarks/grading.py [--chapter patchify] [--few 24] [--many 240] [--sizes 30 100 300 1000]
+    python benchmarks/grading.py [--chapters patchify small_vit] [--few 24] [--many 240] [--sizes 30 100 300 1000]
+                                 [--output benchmarks/results/grading.json]
 
 Both are timed as a teacher runs them, from the command's start to its end, on a course without a gradebook; for
-nbgrader the assignment is recorded before the clock starts, because it refuses to grade without.
+nbgrader the assignment is recorded before the clock starts, because it refuses to grade without. CPU seconds are
+those of all processes; unlike the others they hardly depend on what else the machine does.
 """
 
 import argparse
+import datetime
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -43,13 +47,26 @@ def course(folder, chapter, count):
                assignment=chapter)  # fmt: skip
 
 
+def machine():
+    """Where and when something is measured."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "")
+    return {
+        "date": datetime.date.today().isoformat(),
+        "cores": os.cpu_count(),
+        "cpu": cpu or platform.machine(),
+        "python": platform.python_version(),
+        "load_before": round(os.getloadavg()[0], 1),
+    }
+
+
 def run(folder, *arguments):
-    """Run a command; returns (seconds, peak memory of all its processes in MB)."""
+    """Run a command; returns its `seconds`, `cpu_seconds` and `memory_mb`, the last two of all its processes."""
     start = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    peak = [0]
+    peak = {"cpu_seconds": 0.0, "memory_mb": 0.0}
     watch = threading.Thread(target=_watch, args=(process, peak))
     watch.start()
     output, _ = process.communicate()
@@ -57,13 +74,24 @@ def run(folder, *arguments):
     watch.join()
     if process.returncode:
         raise SystemExit(f"{' '.join(arguments)} failed:\n{output[-3000:]}")
-    return seconds, peak[0] / 1024
+    return {"seconds": round(seconds, 2)} | {key: round(value, 1) for key, value in peak.items()}
 
 
 def _watch(process, peak):
     while process.poll() is None:
-        peak[0] = max(peak[0], sum(map(_memory, _tree(process.pid))))
+        tree = _tree(process.pid)
+        peak["memory_mb"] = max(peak["memory_mb"], sum(map(_memory, tree)) / 1024)
+        peak["cpu_seconds"] = max(peak["cpu_seconds"], sum(map(_cpu, tree)))
         time.sleep(0.25)
+
+
+def _cpu(pid):
+    """CPU seconds of a process and of its children that have ended."""
+    try:
+        fields = Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _tree(pid):
@@ -96,41 +124,63 @@ def scores(folder, chapter):
     ]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--chapter", default="patchify")
-    parser.add_argument("--few", type=int, default=24)
-    parser.add_argument("--many", type=int, default=240)
-    parser.add_argument("--sizes", type=int, nargs="*", default=[])
-    options = parser.parse_args()
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    os.environ["PYTHONPATH"] = str(ROOT)
-    chapter = options.chapter
+def measure(chapter, few, many, sizes):
+    """The rows of one chapter, printed as they come."""
+    rows = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "nbgrader")
         folder.mkdir()
-        course(folder, chapter, options.few)
+        course(folder, chapter, few)
         run(folder, "nbgrader", "generate_assignment", chapter, "--force")
-        seconds, memory = run(folder, "nbgrader", "autograde", chapter)
-        stock = seconds / options.few
-        print(f"{chapter}, {os.cpu_count()} cores")
-        print(f"nbgrader       {options.few:>6} submissions {seconds:8.1f} s {stock:8.3f} s each {memory:7.0f} MB")
-        for count in (options.few, options.many, *options.sizes):
+        stock = _row("nbgrader", few, run(folder, "nbgrader", "autograde", chapter), rows)
+        for count in (few, many, *sizes):
             folder = Path(scratch, f"ours{count}")
             folder.mkdir()
             course(folder, chapter, count)
-            seconds, memory = run(folder, "autograder", "grade")
-            each = seconds / count
-            print(
-                f"ours, isolated {count:>6} submissions {seconds:8.1f} s {each:8.3f} s each {memory:7.0f} MB"
-                f" {1 / each:7.1f} a second, {stock / each:5.1f} times nbgrader's speed",
-                flush=True,
-            )
+            _row("isolated", count, run(folder, "autograder", "grade"), rows, stock)
             assert len(scores(folder, chapter)) == count
-            if count == options.many:
-                bare, _ = run(folder, "autograder", "grade", "--force", "--isolation", "none")
-                print(f"                 without isolation {bare:8.1f} s: isolation takes {1 - bare / seconds:.0%}")
+            if count == many:
+                for name in ("autograded", "feedback"):
+                    shutil.rmtree(folder / name)
+                (folder / "gradebook.db").unlink()
+                bare = _row(
+                    "not isolated", count, run(folder, "autograder", "grade", "--isolation", "none"), rows, stock
+                )
+                share = 1 - bare["cpu_seconds"] / rows[-2]["cpu_seconds"]
+                print(f"{'':16}isolation takes {share:.0%} of the CPU time", flush=True)
             shutil.rmtree(folder)
+    return rows
+
+
+def _row(grader, count, measured, rows, stock=None):
+    row = {"grader": grader, "submissions": count} | measured
+    rows.append(row)
+    each, cpu = row["seconds"] / count, row["cpu_seconds"] / count
+    ratio = f"{stock['seconds'] / stock['submissions'] / each:7.1f} times as fast as nbgrader" if stock else ""
+    print(
+        f"{grader:<13}{count:>6} submissions{row['seconds']:8.1f} s{each:8.3f} s each{cpu:8.3f} s CPU"
+        f"{1 / each:7.1f} a second{row['memory_mb']:6.0f} MB{ratio}",
+        flush=True,
+    )
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--chapters", nargs="+", default=["patchify", "small_vit"])
+    parser.add_argument("--few", type=int, default=24)
+    parser.add_argument("--many", type=int, default=240)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[30, 100, 300, 1000])
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    os.environ["PYTHONPATH"] = str(ROOT)
+    found = machine() | {"chapters": {}}
+    for chapter in options.chapters:
+        print(f"{chapter}, {os.cpu_count()} cores", flush=True)
+        found["chapters"][chapter] = measure(chapter, options.few, options.many, options.sizes)
+        if options.output:
+            options.output.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

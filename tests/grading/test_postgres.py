@@ -1,20 +1,8 @@
 """A gradebook in a real PostgreSQL server, started here."""
 
-import glob
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
-import time
-
 import pytest
 from build import STUDENTS, notebook, submit
-
-
-def program(name):
-    """A server program; Debian and Ubuntu keep them off the PATH."""
-    return shutil.which(name) or next(iter(sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), reverse=True)), None)
+from server import postgresql, program
 
 
 @pytest.fixture(scope="module")
@@ -22,30 +10,8 @@ def server():
     """The address of a server that lives as long as these tests."""
     if program("initdb") is None:
         pytest.skip("PostgreSQL is not installed (Debian and Ubuntu: apt install postgresql)")
-    user = {"user": "postgres"} if os.geteuid() == 0 else {}  # it refuses to run as root
-    folder = tempfile.mkdtemp(prefix="postgres-")
-    if user:
-        shutil.chown(folder, "postgres")
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, **user}
-    command = [program("initdb"), "-D", f"{folder}/data", "-U", "teacher", "-A", "trust", "-E", "UTF8", "--no-sync"]
-    subprocess.run(command, check=True, **quiet)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = ["-D", f"{folder}/data", "-h", "127.0.0.1", "-p", str(port), "-k", "", "-F"]
-    process = subprocess.Popen([program("postgres"), *options], **quiet)
-    end = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            break
-        except OSError:
-            assert process.poll() is None and time.monotonic() < end, "PostgreSQL does not start"
-            time.sleep(0.1)
-    yield f"teacher@127.0.0.1:{port}/postgres"
-    process.terminate()
-    process.wait()
-    shutil.rmtree(folder)
+    with postgresql("-F") as address:  # -F: without waiting for the disk
+        yield address
 
 
 def test_a_class_in_postgresql(course, server):
