@@ -3,7 +3,7 @@
     make peers          # once: the environment that has the peers
     PYTHONPATH=. _build/peers/bin/python benchmarks/training.py
 
-takes five minutes on two quiet cores and writes benchmarks/results/training.json. Models take turns, step by step, and a
+takes five minutes on two quiet cores, and writes results/training.json. Models take turns, step by step, and a
 figure is the median over the turns. On a CPU seconds are those of the processors, divided by the number of threads: so
 what else the machine does counts little. On a busy machine set OMP_NUM_THREADS=1, where no thread waits for another.
 """

@@ -23,7 +23,7 @@ BLOCK = {"d": 64, "n_heads": 4, "d_ff": 256}
 LENGTHS = [2**k for k in range(6, 13)]
 
 
-def look_inside(model, data):
+def look_inside(model, data, first_filters):
     """What the page draws of a trained model, as short numbers."""
     images = data.test_images[:SHOWN]
     maps = attention_maps(model, prepare(images, data))[:, :, :, 0, 1:]  # (depth, B, h, N_p), of the class token
@@ -35,6 +35,7 @@ def look_inside(model, data):
         "attention": _short(maps),
         "positions": _short(table),
         "filters": _short(filters),
+        "first_filters": _short(first_filters[:, 0]),
     }
 
 
@@ -61,10 +62,11 @@ def main():
     data = load_data("fashion_mnist")
     torch.manual_seed(0)
     model = SmallViT(**data.sizes, **MODEL)
+    first_filters = model.patch_embed.weight.detach().clone()
     history = train(model, data, RECIPE, machine, checkpoint=ROOT / "_build/runs/small_vit.pt", every=20)
     results = {
         "history": history,
-        "inside": look_inside(model.eval(), data),
+        "inside": look_inside(model.eval(), data, first_filters),
         "block_seconds": {str(T): round(seconds_of_block(T), 6) for T in LENGTHS},
     }
     path = ROOT / "book/gpu/results/small_vit.json"
