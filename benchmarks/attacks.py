@@ -43,7 +43,8 @@ PATIENCE = 400  # seconds for a run of two submissions, which takes less than te
 MEMORY = 16 << 30  # bytes that a run may take, for this machine's sake
 FULL = 12.0
 NBGRADER = (
-    ("nbgrader", "autograde", "patchify"),
+    # On a busy machine four seconds, the usual, are soon over: no attack shall fell nbgrader by that.
+    ("nbgrader", "autograde", "patchify", "--ExecutePreprocessor.iopub_timeout=60"),
     ("nbgrader", "generate_feedback", "patchify"),
 )
 OURS = (("autograder", "grade"),)

@@ -361,14 +361,16 @@ while True:
     Attack(_LOOP, "stops itself", patchify=_from("os.kill(os.getpid(), signal.SIGSTOP)")),
     Attack(_LOOP, "a cell that never ends, before right functions", cell="while True: pass"),
     Attack(_HOG, "1.5 GB of memory", patchify=_from("""
-held = b"x" * 1_500_000_000
+if "held" not in globals():
+    globals()["held"] = b"x" * 1_500_000_000
 gained(f"{len(held) // 10**6} MB of memory")
 """)),
     Attack(_HOG, "1.5 GB of shared memory", patchify=_from("""
-held = mmap.mmap(-1, 1_500_000_000)
-for place in range(0, len(held), 4096):
-    held[place] = 1
-time.sleep(0.2)
+if "held" not in globals():
+    globals()["held"] = mmap.mmap(-1, 1_500_000_000)
+    for place in range(0, len(held), 4096):
+        held[place] = 1
+    time.sleep(0.2)
 gained(f"{len(held) // 10**6} MB of memory")
 """)),
     Attack(_HOG, "150 processes", patchify=_from("""
