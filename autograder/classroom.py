@@ -24,7 +24,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from autograder.course import CommandError
-from autograder.exercise import CHAPTERS, exercises, names
+from autograder.exercise import CHAPTERS, exercises, former_names, names
 from autograder.feedback import feedback
 from autograder.grade import HERE, close_sandbox, grade, not_graded, not_readable, version
 from autograder.notebook import MAX_FILE, TOO_LARGE, NotReadable, inspect, restored
@@ -425,6 +425,7 @@ def _record(course, book, one, verdict, submission, seconds):
         "submitted_at": _timestamp(one),
         "graded_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
+        "retired": _retired(_outputs(course, one)["verdict"], one.assignment),
     }
     if verdict["submitted_at"] and not book.is_time(verdict["submitted_at"]):
         verdict["repairs"].append("timestamp.txt holds no time: it was not looked whether the work is late")
@@ -441,6 +442,15 @@ def _record(course, book, one, verdict, submission, seconds):
     log.info("%s %s: %s, %s of %s, %.2f s%s", one.student, one.assignment, verdict["status"], verdict["score"],
              verdict["max_score"], seconds, f" ({verdict['reason']})" if verdict["reason"] else "")  # fmt: skip
     return verdict
+
+
+def _retired(path, assignment):
+    """What an earlier verdict says of exercises that are no longer declared: nothing judges them again."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        earlier = json.loads(path.read_text("utf-8"))
+        known = {exercise.name for exercise in exercises(assignment)} | former_names().keys()
+        return [row for row in [*earlier["exercises"], *earlier.get("retired", [])] if row["name"] not in known]
+    return []
 
 
 def _outputs(course, one):
