@@ -138,11 +138,17 @@ def sources_digest():
     return hashlib.sha256(hidden + b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
 
 
+def see_whether_whole(app, env, docnames):
+    """`make page` reads what has changed, and cannot know what that changes elsewhere."""
+    app.is_whole = set(docnames) == env.found_docs
+
+
 def sign(app, exception):
-    """Leave the digest in the site, when nothing in it was amiss."""
+    """Leave the digest in the site, when every page was read and nothing was amiss."""
     signature = Path(app.outdir) / ".sources"
     signature.unlink(missing_ok=True)
-    if not exception and app.statuscode == 0 and Path(app.srcdir) == ROOT:
+    # Sphinx sets its own status only after this
+    if not exception and not app._warncount and app.is_whole and Path(app.srcdir) == ROOT:
         signature.write_text(sources_digest())
 
 
@@ -157,5 +163,6 @@ def setup(app):
     app.connect("doctree-read", tell_proofs_apart)
     app.connect("html-page-context", give_page)
     app.connect("build-finished", copy_widgets)
+    app.connect("env-before-read-docs", see_whether_whole)
     app.connect("build-finished", sign)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
