@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 SITE := _build/html
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve lab exercises grade test test-all bench peers clean lint system preview
+.PHONY: help book page serve lab exercises grade test test-all bench peers clean lint system preview
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -27,6 +27,7 @@ help:
 	@echo "make lab        solve in work/            make bench     measure"
 	@echo "make exercises  write the notebooks       make peers     record what other libraries compute"
 	@echo "make grade      grade submitted/          make clean     remove what was built"
+	@echo "make page       build again what has changed on the pages, in seconds"
 	@echo "make preview PAGE=book/patchify  for authors: one page, and what its exercises lack"
 
 # The environment: made once, renewed when a requirement changes.
@@ -79,6 +80,10 @@ book: $(VENV)/.ready exercises
 
 preview: $(VENV)/.ready
 	@$(BIN)/python -m autograder.preview $(PAGE) $(EXERCISE)
+
+# Only pages whose text has changed since `make book`, with the cells on them; the tests build the whole again.
+page: $(VENV)/.ready
+	$(BIN)/jupyter-book build . -n -W --keep-going -q
 
 serve: $(VENV)/.ready
 	@test -f $(SITE)/index.html || { echo "There is no site yet: make book" >&2; exit 1; }
