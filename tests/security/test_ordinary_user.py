@@ -16,18 +16,22 @@ NOBODY = "65534"
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tests run as an ordinary user already")
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv to become an ordinary user")
 def test_attacks_as_an_ordinary_user():
+    tests = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(Path(__file__).parent)]
+    done = as_an_ordinary_user(tests, capture_output=True, text=True)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+
+
+def as_an_ordinary_user(command, **options):
+    """Run a command as an ordinary user; only root can."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
-        tests = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", Path(__file__).parent]
-        command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *map(str, tests)]
-        done = subprocess.run(
+        command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *command]
+        return subprocess.run(
             ["unshare", "--mount", "bash", "-ec", f'{_open_the_way(folder)}\nexec "$@"', "bash", *command],
-            capture_output=True,
-            text=True,
             cwd=ROOT,
-            env=os.environ | {"HOME": folder, "TMPDIR": folder},
+            env=os.environ | {"HOME": folder, "TMPDIR": folder, "PYTHONPATH": str(ROOT)},
+            **options,
         )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
 
 
 def _open_the_way(folder):
