@@ -56,6 +56,7 @@ def main():
     rows = {}
     with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch), contextlib.ExitStack() as stack:
         shutil.copy(ROOT / "nbgrader_config.py", scratch)
+        shutil.copytree(ROOT / "exercises" / "patchify", Path(scratch, "exercises", "patchify"))
         hand_in(scratch)
         course = Course.here()
         handed = classroom._find(course, course.folder("submitted"), None, None, 0)
