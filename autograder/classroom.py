@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from autograder.course import CommandError
 from autograder.exercise import CHAPTERS, exercises, former_names, names
-from autograder.feedback import feedback
+from autograder.feedback import feedback, told_once
 from autograder.grade import HERE, close_sandbox, grade, not_graded, not_readable, version
 from autograder.notebook import MAX_FILE, TOO_LARGE, NotReadable, inspect, restored
 from autograder.sandbox import SandboxUnavailable
@@ -33,6 +33,7 @@ from autograder.sandbox import SandboxUnavailable
 FEW = 60  # so many are graded in this process sooner than a cluster starts
 MAX_ID = 128  # characters of a student's id, as nbgrader has it
 MAX_NOTEBOOKS = 20  # looked at in one folder
+NBGRADERS_OWN = ("timestamp.txt", "submission_secret.txt")  # what `nbgrader collect` puts beside a notebook
 
 log = logging.getLogger("autograder")
 
@@ -247,7 +248,7 @@ def _choose(student, folder, seed):
         found = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
     found = sorted(found)[:MAX_NOTEBOOKS]
     if not found:
-        others = sorted(_shown(path) for path in folder.iterdir() if path.name != "timestamp.txt")[:5]
+        others = sorted(_shown(path) for path in folder.iterdir() if path.name not in NBGRADERS_OWN)[:5]
         problem = f"there is no notebook in the folder{': only ' if others else ''}{', '.join(others)}"
         return Handed(student, folder.name, folder, None, "", 0, seed, problem)
     notes, path = (), found[0]
@@ -438,6 +439,9 @@ def _record(course, book, one, verdict, submission, seconds):
         _write(outputs["notebook"].with_name("timestamp.txt"), verdict["submitted_at"] + "\n")
     page = feedback(verdict, one.student, graded_at=verdict["graded_at"][:10], penalty=penalty, book=course.book)
     _write(outputs["feedback"], page)
+    for name in NBGRADERS_OWN:  # by which `nbgrader release_feedback` finds whom a page is for
+        with contextlib.suppress(NotReadable, UnicodeDecodeError):
+            _write(outputs["feedback"].with_name(name), _bytes(one.folder / name).decode("utf-8")[:1000])
     _write(outputs["verdict"], json.dumps(verdict, ensure_ascii=False))
     log.info("%s %s: %s, %s of %s, %.2f s%s", one.student, one.assignment, verdict["status"], verdict["score"],
              verdict["max_score"], seconds, f" ({verdict['reason']})" if verdict["reason"] else "")  # fmt: skip
@@ -474,7 +478,7 @@ def _released(release, assignment):
 def _printed(row):
     """What stands under an exercise's check in the graded notebook."""
     lines = [f"{row['name']}: {row['status']}, {row['score']:g} of {row['max_score']:g} points"]
-    lines += [failure["message"] for failure in row["failures"]]
+    lines += [failure["message"] for failure in told_once(row["failures"])]
     return "\n\n".join(lines) + "\n"
 
 
