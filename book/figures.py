@@ -19,8 +19,17 @@ INK, MUTED, GRID, PAPER = "#010203", "#010204", "#010205", "#010206"
 COLORS = ["#010211", "#010212", "#010213", "#010214", "#010215", "#010216"]
 DIVERGING = "RdBu_r"
 
-_PAGE_COLORS = {INK: "--ink", MUTED: "--muted", GRID: "--line", PAPER: "--paper"} | {
-    color: f"--figure-{number}" for number, color in enumerate(COLORS, 1)
+# With the colour that stands in for the page's where there is no page, as in a notebook, light or dark
+_PAGE_COLORS = {
+    INK: "--ink,currentColor",
+    MUTED: "--muted,#808790",
+    GRID: "--line,#a3a9b366",
+    PAPER: "--paper,Canvas",
+} | {
+    color: f"--figure-{number},{else_}"
+    for number, (color, else_) in enumerate(
+        zip(COLORS, ["#4a87cf", "#e0732b", "#429a73", "#9a70d0", "#b88a28", "#6399a8"], strict=True), 1
+    )
 }
 
 matplotlib.rcParams.update(

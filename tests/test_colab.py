@@ -157,6 +157,19 @@ def test_on_colab_every_chapter_starts(tmp_path, github):
     assert github.asked == [ARCHIVE]
 
 
+def test_on_colab_the_notebook_of_a_page_finds_results_and_figures(tmp_path, github):
+    cells = code_cells(ROOT / "exercises" / "gpu" / "flexible_patches.ipynb")
+    draw = (
+        "from figures import COLORS, new_figure, show, svg\nfig, ax = new_figure()\nax.plot([0, 1], color=COLORS[0])\n"
+    )
+    draw += (
+        "drawn = svg(fig, 'a line')\nassert 'var(--figure-1,#' in drawn and 'var(--ink,currentColor)' in drawn, drawn"
+    )
+    results = "assert Path('results/flexible_patches.json').is_file(), os.getcwd()"
+    told = run(tmp_path, [[cells["setup"], cells["place"], draw, results, cells["place"]]], github)
+    assert told["problems"] == [] and told["unchanged"] and told["stderr"] == ""
+
+
 @pytest.mark.parametrize("name", ["python3.11", "python3.12", "python3.13"])
 def test_on_colab_with_another_python(tmp_path, github, name):
     if name not in pythons():

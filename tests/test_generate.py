@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from autograder.exercise import exercises, names
-from autograder.generate import ROOT, generate, generate_from_page, gpu_pages
+from autograder.generate import ROOT, first_cell, generate, generate_from_page, gpu_pages
 from autograder.source import BEGIN, STUB, exercise_texts, notebook
 
 WRITTEN = list(dict.fromkeys(names().values()))
@@ -105,3 +105,88 @@ def test_notebook_gives_nothing_away_and_grades(chapter):
     sources = "\n".join("".join(cell["source"]) for cell in released["cells"])
     for exercise in exercises(chapter):
         assert exercise_texts(chapter)[exercise.name].solution.splitlines()[-1].strip() not in sources
+
+
+PAGE = """\
+(the-page)=
+# A page
+
+```{notebook} tokens
+```
+
+See {ref}`patchify`, {ref}`other words <patchify>`, {cite:t}`vaswani2017` and {cite:p}`beyer2023`; `{ref}` is code.
+
+$$
+\\softmax(\\mathbf{A}\\T)
+$$ (eq-mine)
+
+By {eq}`eq-mine`, in {numref}`fig-mine`:
+
+```{prf:theorem} Name
+:label: thm-mine
+Text with {prf:ref}`thm-mine`.
+```
+
+```{task} patchify
+```
+
+```{quiz} quiz-mine
+kind: single
+question: Which?
+choices:
+  - text: This
+    right: true
+  - text: That
+    why: No.
+solution: It is.
+```
+
+```{code-cell}
+---
+mystnb:
+  figure:
+    name: fig-mine
+    caption: |
+      A line.
+---
+1 + 1
+```
+"""
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    from autograder import from_page
+
+    (tmp_path / "book").mkdir()
+    for file in ("_config.yml", "book/references.bib", "book/patchify.md"):
+        (tmp_path / file).write_bytes((ROOT / file).read_bytes())
+    monkeypatch.setattr(from_page, "ROOT", tmp_path)
+    from_page._labels.cache_clear()
+    yield lambda text: (tmp_path / "book/mine.md").write_text(text) and from_page.page_notebook("mine", first_cell())
+    from_page._labels.cache_clear()
+
+
+def test_a_page_becomes_markdown_that_needs_no_site(page):
+    text, _, _, _, code, caption = page(PAGE).cells
+    site = "https://patches-and-positions.github.io/course/book"
+    for words in (
+        f"See [Patchify]({site}/patchify.html), [other words]({site}/patchify.html),",
+        "[Vaswani et al. (2017)](https://arxiv.org/abs/1706.03762) and ([Beyer et al., 2023]",
+        "`{ref}` is code",
+        "\\operatorname{softmax}(\\mathbf{A}^{\\mathsf{T}})\n\\tag{1}\n$$",
+        "By (1), in Figure 1:",
+        "> **Theorem** (Name). Text with",
+        "Write `patchify` in the notebook `exercises/patchify/patchify.ipynb`",
+        "- **A.** This\n- **B.** That",
+        "<summary>Answer</summary>\n\n**A**\n\nB: No.\n\nIt is.",
+    ):
+        assert words in text.source, (words, text.source)
+    assert code.source == "1 + 1"
+    assert caption.source == "*Figure 1.* A line."
+
+
+@pytest.mark.parametrize("wrong", ["{ref}`nowhere`", "{unheard}`x`", "```{unheard}\n```"])
+def test_what_a_notebook_cannot_show_is_named(page, wrong):
+    with pytest.raises(ValueError, match=r"nowhere|unheard"):
+        page(f"(a)=\n# A\n\n{wrong}\n")

@@ -164,7 +164,7 @@ def test_what_authors_write_builds(good):
     assert soup.select_one("[data-exercise=patchify] .exercise-stub").text.count("raise NotImplementedError") == 1
     assert soup.select_one("[data-exercise=patchify] .solution")
     assert soup.select_one("figure svg[role=img]")["aria-label"] == "A line that rises."
-    assert "var(--figure-1)" in str(soup.select_one("figure svg"))
+    assert "var(--figure-1," in str(soup.select_one("figure svg"))
     assert "nothing moves" in soup.find("patch-average").text.lower()
     assert [script["src"] for script in soup.select("script[type=module]")] == [
         "_static/course.js",
