@@ -36,6 +36,9 @@ HEADS = [
 # Without positions a shuffle changes nothing at all, so "none" need not be trained again
 SHUFFLED = [{"positions": positions, "shuffled": True} for positions in POSITIONS[1:]]
 
+# Tables that start as large as the tokens, in place of the usual 0.02
+LOUD = [{"positions": positions, "table_std": 0.5} for positions in ("factorized", "learned")]
+
 
 def shuffle_patches(images, P, orders):
     """Put the patches of each image in another order.
@@ -78,14 +81,15 @@ def name_of(seed, **settings):
     return "-".join(["shuffled" if value is True else str(value) for value in settings.values()] + [str(seed)])
 
 
-def trained(data, seed, shuffled=False, **settings):
+def trained(data, seed, **settings):
     """The model with these settings, trained or from `_build/runs` if it lies there, and its history."""
+    options = {key: value for key, value in settings.items() if key not in ("shuffled", "table_std")}
     torch.manual_seed(seed)
-    model = SmallViT(**data.sizes, **(MODEL | settings))
-    name = name_of(seed, **settings, **({"shuffled": True} if shuffled else {}))
-    recipe = dataclasses.replace(RECIPE, seed=seed)
-    history = train(model, first(data, N_TEST), recipe, checkpoint=MODELS / f"{name}.pt", progress=False)
-    return model, history
+    model = SmallViT(**data.sizes, **(MODEL | options))
+    if "table_std" in settings:
+        model.reset_parameters(settings["table_std"])
+    recipe, checkpoint = dataclasses.replace(RECIPE, seed=seed), MODELS / f"{name_of(seed, **settings)}.pt"
+    return model, train(model, first(data, N_TEST), recipe, checkpoint=checkpoint, progress=False)
 
 
 def first(data, n):
@@ -106,7 +110,7 @@ def main(seeds):
     orders = random_orders(len(data.test_images), (H // P) * (W // P), 8)
     mixed_up = dataclasses.replace(data, test_images=shuffle_patches(data.test_images, P, orders))
     for seed in seeds:
-        for settings in SCHEMES + SHUFFLED + HEADS:
+        for settings in SCHEMES + SHUFFLED + HEADS + LOUD:
             name, shuffled = name_of(seed, **settings), "shuffled" in settings
             if name in kept(path):
                 continue

@@ -62,16 +62,16 @@ def write(name, run):
     print(name, run["accuracy"], flush=True)
 
 
-def missing(prefix, seeds, ways=None):
+def missing(prefix, seeds, ways):
     """Names, ways and seeds of the runs that are not in the results yet."""
-    runs = [(prefix + name_of(seed, **way), way, seed) for seed in seeds for way in ways or WAYS]
+    runs = [(prefix + name_of(seed, **way), way, seed) for seed in seeds for way in ways]
     return [run for run in runs if run[0] not in kept(RESULTS / "resolution_transfer.json")]
 
 
 def test(data, seeds):
     """Each way at every size."""
     few = first(data, N_TEST)
-    for name, way, seed in missing("", seeds):
+    for name, way, seed in missing("", seeds, WAYS):
         model = in_the_way(trained(data, seed, positions=way["positions"])[0], **way)
         accuracy = {size: evaluate(model, few, image_size=size) for size in SIZES}
         write(name, way | {"seed": seed, "accuracy": accuracy})
@@ -107,7 +107,7 @@ def tune(data, seeds):
     little = dataclasses.replace(
         few, train_images=few.train_images[:N_TUNING], train_labels=few.train_labels[:N_TUNING]
     )
-    for name, way, seed in missing("tuned-", seeds):
+    for name, way, seed in missing("tuned-", seeds, WAYS):
         model = in_the_way(trained(data, seed, positions=way["positions"])[0], **way)
         before = evaluate(model, few, image_size=NEW_SIZE)
         history = train(model, little, dataclasses.replace(TUNING, seed=seed), progress=False)
