@@ -8,6 +8,10 @@ AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(enc
 # A page of code has thousands of coloured words, and axe looks behind each of them. Words that agree in their colour,
 # and in every tag, class and state above them, are as legible as one another: one of them stands for all.
 RUN = """async ([part, without, only]) => {
+    const style = document.createElement("style"); // all of the page, not only what is near
+    style.textContent = "section { content-visibility: visible !important }";
+    document.head.append(style);
+    for (let frame = 0; frame < 2; frame++) await new Promise((done) => requestAnimationFrame(done));
     for (const marked of document.querySelectorAll("[data-legible]")) delete marked.dataset.legible;
     const attributes = ["class", "style", "open", "hidden", "disabled", "data-verdict",
         "aria-current", "aria-pressed", "aria-disabled", "aria-invalid"];

@@ -9,6 +9,8 @@ import time
 import pytest
 from accessible import violations
 from conftest import ROOT, visits
+from serving import served
+from small_book import build
 
 from autograder.exercise import exercises
 from autograder.source import exercise_texts
@@ -188,8 +190,18 @@ def test_an_exercise_sees_the_ones_before_it(page):
     assert box.output.inner_text() == "(4, 12)\n"
 
 
-def test_on_a_phone_that_keeps_nothing(visit_bundled):
-    page = visit_bundled(CHAPTER, width=390, has_touch=True, is_mobile=True)
+@pytest.fixture(scope="module")
+def visit_own(browser, runtime, tmp_path_factory):
+    """Pages of a small book that was built with its own Python, as `make book PYODIDE=<folder>` does."""
+    folder = tmp_path_factory.mktemp("own")
+    done = build(folder, {"page": "# A page\n\n```{task} patchify\n```\n"}, PYODIDE=str(runtime))
+    assert done.returncode == 0, done.stdout + done.stderr
+    with served(folder / "_build/html") as address, visits(browser, address) as visit:
+        yield visit
+
+
+def test_on_a_phone_that_keeps_nothing(visit_own):
+    page = visit_own("page.html", width=390, has_touch=True, is_mobile=True)
     page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw new Error('no') } })")
     page.reload()
     box = Box(page, "patchify")

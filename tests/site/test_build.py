@@ -1,30 +1,18 @@
 """What must break the build does, and what an author may write does not."""
 
 import shutil
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-import yaml
 from addresses import outside_addresses
 from bs4 import BeautifulSoup
+from small_book import build
 
 from autograder.exercise import exercises
 from autograder.source import exercise_texts
 
 ROOT = Path(__file__).parents[2]
-FRONT = """---
-jupytext:
-  text_representation:
-    extension: .md
-    format_name: myst
-kernelspec:
-  name: python3
-  display_name: Python 3
----
-"""
 GOOD = r"""
 (good)=
 # A page
@@ -117,29 +105,6 @@ FAULTS = {
     ),
     "quiz": ("# A page\n\n```{quiz} q\nkind: numeric\nquestion: What?\nsolution: This.\n```\n", "missing ['answer']"),
 }
-
-
-def build(folder, pages, **environment):
-    """Build a book of these pages with the course's own configuration."""
-    config = yaml.safe_load((ROOT / "_config.yml").read_text())
-    config["bibtex_bibfiles"] = [str(ROOT / "book/references.bib")]
-    extensions = config["sphinx"]["local_extensions"]
-    extensions.update({name: str(ROOT / path) for name, path in extensions.items()})
-    config["sphinx"]["config"]["html_theme_path"] = [str(ROOT / "book/_theme")]
-    (folder / "_config.yml").write_text(yaml.safe_dump(config))
-    toc = {"format": "jb-book", "root": "start", "chapters": [{"file": name} for name in pages]}
-    (folder / "_toc.yml").write_text(yaml.safe_dump(toc))
-    (folder / "start.md").write_text("# Start\n")
-    for name, text in pages.items():
-        (folder / f"{name}.md").write_text(FRONT + text)
-    shutil.copy(ROOT / "book/figures.py", folder)
-    return subprocess.run(
-        [Path(sys.executable).parent / "jupyter-book", "build", "--all", "-n", "-W", "--keep-going", folder],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "NO_COLOR": "1"} | environment,
-    )
 
 
 @pytest.fixture(scope="module")

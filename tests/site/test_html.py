@@ -23,12 +23,13 @@ def validate(npm):
         config = {"root": True, "extends": ["html-validate:recommended"], "rules": RULES}
         folder = npm(HTML_VALIDATE)
         (folder / "rules.json").write_text(json.dumps(config))
-        command = [folder / "node_modules/.bin/html-validate", "--config", folder / "rules.json", "--formatter", "json"]
-        done = subprocess.run([*command, *paths], capture_output=True, text=True)
+        found = folder / "found.json"  # a pipe loses the end of a long text
+        command = [folder / "node_modules/.bin/html-validate", "--config", folder / "rules.json"]
+        subprocess.run([*command, "--formatter", f"json={found}", *paths], capture_output=True)
         return [
-            f"{Path(page['filePath']).name}:{found['line']}: {found['ruleId']}: {found['message']}"
-            for page in json.loads(done.stdout)
-            for found in page["messages"]
+            f"{Path(page['filePath']).name}:{fault['line']}: {fault['ruleId']}: {fault['message']}"
+            for page in json.loads(found.read_text())
+            for fault in page["messages"]
         ]
 
     return validate

@@ -2,9 +2,13 @@
 
 import re
 import zipfile
+from pathlib import Path
 
 import pytest
+import yaml
 from addresses import dead_links, outside_addresses, page
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
@@ -91,6 +95,17 @@ def test_what_finds_the_site_and_what_is_found(site):
         assert soup.find("meta", attrs={"name": "description"})["content"].strip(), path
         picture = soup.find("meta", property="og:image")["content"]
         assert (site / picture.removeprefix(address)).is_file()
+
+
+def test_the_front_page_maps_every_chapter(site):
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    chapters = [chapter["file"] for part in toc["parts"] if part.get("numbered") for chapter in part["chapters"]]
+    found = page(site / "book/intro.html").select(".chapter-map li")
+    assert [f"book/{item.a['href']}" for item in found] == [f"{chapter}.html" for chapter in chapters]
+    assert [item.select_one(".chapter-number").text for item in found] == [str(i + 1) for i in range(len(chapters))]
+    assert all(item.find_all("p")[1].text.strip() for item in found)
+    tokens = found[chapters.index("book/tokens")]
+    assert tokens.find_all("p")[1].text == "A Transformer reads no words and no pixels. What does it read?"
 
 
 def test_a_missing_page_leads_back(site):
