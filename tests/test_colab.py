@@ -60,7 +60,7 @@ def archive(tmp_path_factory):
     """The course as GitHub packs it: everything in one folder, named after the repository and the tag."""
     path = tmp_path_factory.mktemp("github") / "v0.1.0.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for folder in ("autograder", "book", "exercises", "solutions"):
+        for folder in ("autograder", "benchmarks", "book", "exercises", "solutions"):
             for file in sorted((ROOT / folder).rglob("*")):
                 if file.is_file() and "__pycache__" not in file.parts:
                     packed.write(file, f"course-0.1.0/{file.relative_to(ROOT)}")
