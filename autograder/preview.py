@@ -66,16 +66,21 @@ def _leads_to(line, labels):
     return what is not None and (what[1] or what[2]).rpartition("/")[2] in labels
 
 
-def lacks(name):
-    """What the tests of every exercise find wrong with one, in their words."""
+def lacks(names):
+    """What the tests of every exercise find wrong with some: name -> list of their words."""
     command = [sys.executable, "-m", "pytest", ROOT / "tests" / "test_exercises.py", "-q", "--tb=short", "--no-header"]
-    command += ["-k", f"[{name}] or [{name}-", "-p", "no:cacheprovider"]
+    command += ["-k", " or ".join(f"[{name}] or [{name}-" for name in names), "-p", "no:cacheprovider"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    lines = done.stdout.splitlines()
-    # Of each failure the first line of what pytest says is wrong
-    errors = [line for before, line in pairwise(lines) if line.startswith("E  ") and not before.startswith("E  ")]
-    errors = [line[1:].strip().removeprefix("AssertionError: ") for line in errors]
-    return errors if errors or done.returncode == 0 else [done.stdout + done.stderr]
+    found = {name: [] for name in names}
+    for before, line in pairwise(done.stdout.splitlines()):
+        if test := re.match(r"_+ test_\w+\[(\w+)", line):
+            name = test[1]
+        # Of each failure the first line of what pytest says is wrong
+        elif line.startswith("E  ") and not before.startswith("E  "):
+            found[name].append(line[1:].strip().removeprefix("AssertionError: "))
+    if done.returncode and not any(found.values()):
+        sys.exit(done.stdout + done.stderr)
+    return found
 
 
 def main():
@@ -97,8 +102,8 @@ def main():
     wrong = build(page)
     print(*wrong, f"The page: {(OUT / '_build' / 'html' / page).relative_to(ROOT)}.html", sep="\n")
     print(f"Open it with: make serve SITE={(OUT / '_build' / 'html').relative_to(ROOT)}")
-    for name in options.exercise or tasks:
-        errors = lacks(name)
+    errors_of = lacks(options.exercise or tasks) if tasks else {}
+    for name, errors in errors_of.items():
         unseen, idle = holes(find(name))
         print(f"\n{name}: {'to be done' if errors or unseen or idle else 'good'}", *errors, sep="\n  ")
         for before, after in unseen:
