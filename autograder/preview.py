@@ -19,7 +19,8 @@ from autograder.mutants import holes
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "_build" / "preview"
-TASK = re.compile(r"^`{3,}\{task\} (\w+)", re.MULTILINE)
+TASK = re.compile(r"^```\{task\} (\w+)", re.MULTILINE)
+SHOWN = re.compile(r"^````.*?^````$", re.MULTILINE | re.DOTALL)  # a block that is shown as text
 # What a page can be referred to by
 LABEL = re.compile(r"^\(([\w-]+)\)=$|^ *:?(?:label|name): ([\w-]+)$|\$\$ \(([\w-]+)\)$", re.MULTILINE)
 
@@ -94,7 +95,7 @@ def main():
         pages = [str(path.relative_to(ROOT).with_suffix("")) for path in (ROOT / "book").rglob("*.md")]
         near = get_close_matches(page, pages, 1, 0) or ["book/patchify"]
         sys.exit(f"there is no page {page}.md; did you mean {near[0]}?")
-    tasks = TASK.findall((ROOT / f"{page}.md").read_text(encoding="utf-8"))
+    tasks = TASK.findall(SHOWN.sub("", (ROOT / f"{page}.md").read_text(encoding="utf-8")))
     strange = [name for name in options.exercise if name not in tasks]
     if strange:
         sys.exit(f"{page}.md shows no exercise {strange[0]}: put a {{task}} block there")
