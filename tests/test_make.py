@@ -59,7 +59,7 @@ def test_bench_measures_and_does_not_record_peers(make):
     """benchmarks/peers.py writes tests/golden/ and needs an environment of its own."""
     printed = make("bench")
     assert "python benchmarks/check.py" in printed
-    assert "peers" not in printed
+    assert "benchmarks/peers.py" not in printed
 
 
 def test_torch_comes_alone_from_its_index(make):

@@ -18,7 +18,7 @@ FOLDERS = ("autograder", "benchmarks", "book", "solutions", "tests")
 ELSEWHERE = ("benchmarks/peers.py", "tests/classroom/students", "book/_theme/subset_fonts.py")
 
 # Not installed with the course: solutions/training.py says so where a data set needs it
-OPTIONAL = {"torchvision"}
+OPTIONAL = {"torchvision", "timm", "vit_pytorch"}  # by torch chapters on Colab; by the benchmark beside them
 
 
 def normal(name):
