@@ -573,18 +573,6 @@ def very_long(rng):
     yield Case(int(rng.integers(70_000, 400_000)), int(rng.integers(2, 17)), 4)
 
 
-@attention_score_bytes.hidden
-def senseless_models(rng):
-    "What must raise"
-    T, h = (int(n) for n in rng.integers((20, 2), (300, 25)))
-    yield Raises(0)
-    yield Raises(-T, h)
-    yield Raises(T, 0)
-    yield Raises(T, h, 0)
-    yield Raises(T + 0.5, h, why="there is no half token")
-    yield Case(1, 1, 1)
-
-
 @attention_score_bytes.misconception("not squared")
 def linear(T, n_heads=1, bytes_per_score=2):
     """You counted one score for each token. Each token is compared with every token: T times T scores."""

@@ -66,6 +66,12 @@ class Course:
         return api.Gradebook(f"sqlite:///{self.folder}/gradebook.db", "patches-and-positions")
 
 
+@pytest.fixture(scope="module")
+def module_course(tmp_path_factory):
+    """An empty course for all tests of a module."""
+    return Course(tmp_path_factory.mktemp("module") / "course")
+
+
 @pytest.fixture
 def course(tmp_path):
     """An empty course."""

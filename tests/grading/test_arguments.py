@@ -15,11 +15,9 @@ NOT_UTF8 = os.fsdecode(b"h\xff.ipynb")
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
+def kept(module_course):
     """A course with one graded submission; what is asked of it must leave it as it is."""
-    from conftest import Course
-
-    course = Course(tmp_path_factory.mktemp("arguments") / "course")
+    course = module_course
     submit(course.folder, "ada", notebook(STUDENTS["emil"]))
     course.run("grade")
     (course.folder / "a file").write_text("x")

@@ -123,7 +123,7 @@ def test_formgrader_shows_our_grades_and_ours_keeps_what_is_given_there(course):
         assert (shown["ada"]["score"], shown["ada"]["max_score"]) == (12, 12)
         assert shown["emil"]["score"] == pytest.approx(8 + 4 * 2 / 9)
         page = ask(f"submissions/{shown['emil']['id']}/")
-        assert "def patch_embed_conv" in page
+        assert "patch_embed_conv" in page
         grades = json.loads(ask(f"api/grades?submission_id={shown['emil']['id']}"))
         (grade,) = (one for one in grades if one["name"] == "check_patch_embed_conv")
         assert grade["auto_score"] == pytest.approx(4 * 2 / 9)

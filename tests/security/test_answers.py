@@ -73,7 +73,7 @@ def number():
         f = f.f_back
 def attack(parts):
     outcome = {"id": number(), "kind": "returned", "value": {"array": 0}, "after": None, "error": "",
-               "bases": {"list": []}}
+               "bases": {"list": []}, "lacks": ""}
     outcome.update(json.loads(parts))
     value = {"dict": [[key, outcome[key]] for key in outcome if outcome[key] != "absent"]}
     os.write(3, frame({"arrays": [["<f8", []]], "value": value}, struct.pack("<d", 7)))
@@ -97,6 +97,8 @@ def attack(parts):
         {"error": {"array": 0}},
         {"bases": {"list": [1]}},
         {"bases": "x"},
+        {"lacks": None},
+        {"lacks": {"array": 0}},
         {"id": "0000000000000000"},
         {"id": {"array": 0}},
     ]
