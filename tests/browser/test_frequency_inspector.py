@@ -1,6 +1,5 @@
 """The frequency inspector in a real browser: its numbers are those of `sincos_1d`, and the keyboard is enough."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,18 +7,14 @@ import pytest
 
 from solutions.sincos import position_angle, position_similarity, sincos_1d
 
-playwright = pytest.importorskip("playwright.sync_api")
 ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 PAGE = """<!doctype html><title>t</title><link rel="stylesheet" href="/course.css">
 <div class="widget"><frequency-inspector positions="0,1,2" d="4"></frequency-inspector></div>
 <script type="module" src="/frequency-inspector.js"></script>"""
 
 
 @pytest.fixture(scope="module")
-def page():
-    if not CHROMIUM:
-        pytest.skip("no Chromium here")
+def page(browser):
     files = {
         "/": (PAGE, "text/html"),
         "/course.css": ((ROOT / "book/_theme/course/static/course.css").read_text(encoding="utf-8"), "text/css"),
@@ -36,17 +31,15 @@ def page():
         body, kind = files[path]
         return route.fulfill(body=body, content_type=f"{kind}; charset=utf-8")
 
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.route("**/*", serve)
-        page.goto("http://inspector.test/")
-        page.wait_for_selector("frequency-inspector[data-ready]")
-        yield page
-        assert page.errors == []
-        browser.close()
+    page = browser.new_page()
+    page.errors = []
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.route("**/*", serve)
+    page.goto("http://inspector.test/")
+    page.wait_for_selector("frequency-inspector[data-ready]")
+    yield page
+    assert page.errors == []
+    page.close()
 
 
 def vectors(page, positions, d, base):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from accessible import violations
 from conftest import visits
+from playwright.sync_api import expect
 
 TOC = (Path(__file__).parents[2] / "_toc.yml").read_text()
 PAGES = [f"{page}.html" for page in re.findall(r"(?:root|file): *(\S+)", TOC)]
@@ -107,7 +108,7 @@ def test_the_slider_moves_by_keyboard(visit):
     widget = page.locator("patch-average[data-ready]")
     widget.scroll_into_view_if_needed()
     slider = widget.get_by_role("slider", name="Patch side")
-    assert widget.locator(".tokens").inner_text() == "14 × 14 = 196"
+    expect(widget.locator(".tokens")).to_have_text("14 × 14 = 196")  # once the picture is there
     slider.focus()
     page.keyboard.press("ArrowRight")
     assert widget.locator(".tokens").inner_text() == "13 × 13 = 169"
