@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,21 +12,43 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
 
-@pytest.fixture(scope="session")
-def site():
+HTML = ROOT / "_build" / "html"
+
+
+def is_stale():
+    """Whether the site that lies there was made of other sources, or not at all."""
     from course_site import sources_digest
 
-    html = ROOT / "_build" / "html"
-    signature = html / ".sources"
-    if not signature.exists() or signature.read_text() != sources_digest():
-        done = subprocess.run(
-            [Path(sys.executable).parent / "jupyter-book", "build", "--all", "-n", "-W", "--keep-going", ROOT],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-        )
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return html
+    signature = HTML / ".sources"
+    return not signature.exists() or signature.read_text() != sources_digest()
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: "site" in item.fixturenames)  # the others run while the site is built
+
+
+@pytest.fixture(scope="session", autouse=True)
+def building(request):
+    """The site's build, if one is needed, beside the first tests: it keeps one core busy for minutes."""
+    needed = any("site" in item.fixturenames for item in request.session.items)
+    if not needed or not is_stale():
+        yield None
+        return
+    command = [Path(sys.executable).parent / "jupyter-book", "build", "--all", "-n", "-W", "--keep-going", ROOT]
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
+        process.log = log
+        yield process
+        process.kill()  # where the tests were stopped before it was through
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def site(building):
+    if building and building.wait():
+        building.log.seek(0)
+        pytest.fail(f"the site was not built:\n{building.log.read()[-6000:]}")
+    return HTML
 
 
 @pytest.fixture(scope="session")
