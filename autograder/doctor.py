@@ -1,53 +1,78 @@
-"""What works on this machine."""
+"""What works on this machine, and what mends the rest."""
 
 import importlib.metadata
 import os
 import platform
+import shutil
 import sys
 
 from autograder.course import CommandError
 from autograder.exercise import CHAPTERS
 from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable
 
+PACKAGES = ("numpy", "scipy", "nbgrader", "dask", "distributed", "torch")
+BROWSERS = ("chromium", "google-chrome", "chromium-browser")
+
 
 def doctor(options, course):
-    """Print a line for each thing that grading needs; returns 1 if submissions cannot be graded here."""
-    print(f"python      {platform.python_version()} ({sys.executable})")
-    for package in ("numpy", "scipy", "nbgrader", "dask", "distributed", "torch"):
+    """Print a line for each thing that grading needs, with what mends it; returns 1 if nothing can be graded here."""
+    pip = f"{sys.executable} -m pip install"
+    recent = sys.version_info >= (3, 11)
+    line("python", f"{platform.python_version()} ({sys.executable})", not recent and "install Python 3.11 or newer")
+    for package in PACKAGES:
         try:
-            print(f"{package:<11} {importlib.metadata.version(package)}")
+            line(package, importlib.metadata.version(package))
         except importlib.metadata.PackageNotFoundError:
-            print(f"{package:<11} not installed{' (only small_vit needs it)' if package == 'torch' else ''}")
-    print(f"cores       {os.cpu_count()}")
+            only = " (only small_vit needs it)" if package == "torch" else ""
+            line(package, f"not installed{only}", f"{pip} {package}")
+    line("device", _device())
+    line("cores", os.cpu_count())
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    line("browser", browser or "none (only the tests need one)", not browser and "make system")
     missing = [name for name in CHAPTERS if not (course.folder("release") / name / f"{name}.ipynb").exists()]
     where = f"missing in {course.folder('release')}: {', '.join(missing)}"
-    print(f"exercises   {where if missing else 'all there'}")
+    line("exercises", where if missing else "all there", missing and "make exercises, or new-class for a folder")
     works = _isolation() and _gradebook(options, course)
-    print("grading     works" if works else "grading     does not work: see above")
+    line("grading", "works" if works else "does not work: see above")
     return 0 if works else 1
+
+
+def line(what, found, mend=None):
+    """Print what was found and, where something is amiss, what mends it."""
+    print(f"{what:<12}{found}")
+    if mend:
+        print(f"{'':<12}mend it: {mend}")
+
+
+def _device():
+    try:
+        import torch  # takes seconds
+    except ImportError:
+        return "CPU"
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU, no GPU that torch can use"
 
 
 def _isolation():
     try:
         with Sandbox(preload=("numpy",)):
-            print(f"isolation   bubblewrap works, as {'root' if os.geteuid() == 0 else 'an ordinary user'}")
+            line("isolation", f"bubblewrap works, as {'root' if os.geteuid() == 0 else 'an ordinary user'}")
             return True
-    except (SandboxUnavailable, SandboxFailed) as error:
-        print(f"isolation   {error}")
+    except (SandboxUnavailable, SandboxFailed) as error:  # it says what mends it
+        line("isolation", error)
         return False
 
 
 def _gradebook(options, course):
     url = options.gradebook or course.gradebook
     if url.startswith("sqlite:///") and not os.path.exists(url.removeprefix("sqlite:///")):
-        print(f"gradebook   {url} will be made")
+        line("gradebook", f"{url} will be made")
         return True
     try:
         from autograder.gradebook import Gradebook
 
         with Gradebook(course, url) as book:
-            print(f"gradebook   {len(book.book.assignments)} assignments, {len(book.book.students)} students")
+            line("gradebook", f"{len(book.book.assignments)} assignments, {len(book.book.students)} students")
         return True
     except (CommandError, ImportError) as error:
-        print(f"gradebook   {error}")
+        line("gradebook", error)
         return False

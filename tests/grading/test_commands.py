@@ -1,8 +1,10 @@
 """One file in, one verdict out; what the commands say to wrong arguments."""
 
 import contextlib
+import itertools
 import json
 import os
+import shutil
 import sqlite3
 
 import pytest
@@ -193,6 +195,18 @@ def test_doctor(course):
     done = course.run("doctor")
     assert "grading     works" in done.stdout
     assert "bubblewrap works" in done.stdout
+    assert "mend it" not in done.stdout
+
+
+def test_doctor_names_what_mends(course, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    shutil.rmtree(course.folder / "exercises" / "sincos")
+    lines = course.run("doctor", status=1).stdout.splitlines()
+    said = {line.split()[0]: following for line, following in itertools.pairwise(lines)}
+    assert said["browser"] == "            mend it: make system"
+    assert said["exercises"] == "            mend it: make exercises, or new-class for a folder"
+    assert "apt install bubblewrap" in "\n".join(lines)
+    assert lines[-1] == "grading     does not work: see above"
 
 
 def test_a_broken_configuration_is_named(course):
