@@ -76,7 +76,9 @@ def first_cell():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     code = (Path(__file__).parent / "templates" / "first_cell.py").read_text(encoding="utf-8")
     code = code.replace("REPOSITORY", site["repository"]).replace("VERSION", project["version"])
-    return nbformat.v4.new_code_cell(code.strip(), id="setup", metadata={"cellView": "form"})
+    return nbformat.v4.new_code_cell(
+        code.strip(), id="setup", metadata={"cellView": "form", "jupyter": {"source_hidden": True}}
+    )
 
 
 def _exercise_cell(text, exercise):
