@@ -153,6 +153,9 @@ def sign(app, exception):
 
 
 def setup(app):
+    # The pages train small models: threads that wait for one another cost more there than they bring, and on a busy
+    # machine ten times as much. Kernels inherit this.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["PYTHONPATH"] = str(ROOT / "book")  # cells of any folder import figures
     render.coalesce_streams = join_streams  # MyST-NB's own adds a line end between pieces, hence by timing
     app.add_directive("widget", Widget)
