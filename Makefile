@@ -75,7 +75,7 @@ exercises: $(VENV)/.ready
 
 book: $(VENV)/.ready exercises
 	mkdir -p _build
-	$(BIN)/jupyter-book build . --all -n -W --keep-going 2>&1 | tee _build/book.log
+	$(BIN)/python book/build.py build . --all -n -W --keep-going 2>&1 | tee _build/book.log
 	@echo "The site is in $(SITE). Open it with: make serve"
 
 preview: $(VENV)/.ready
@@ -83,7 +83,7 @@ preview: $(VENV)/.ready
 
 # Only pages whose text has changed since `make book`, with the cells on them; the tests build the whole again.
 page: $(VENV)/.ready
-	$(BIN)/jupyter-book build . -n -W --keep-going -q
+	$(BIN)/python book/build.py build . -n -W --keep-going -q
 
 serve: $(VENV)/.ready
 	@test -f $(SITE)/index.html || { echo "There is no site yet: make book" >&2; exit 1; }

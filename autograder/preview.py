@@ -41,7 +41,7 @@ def build(page):
     OUT.mkdir(parents=True, exist_ok=True)
     toc = {"format": "jb-book", "root": page, "chapters": [{"file": "book/references"}]}
     (OUT / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", ROOT, "--all", "-n", "-q", "--keep-going"]
+    command = [sys.executable, ROOT / "book" / "build.py", "build", ROOT, "--all", "-n", "-q", "--keep-going"]
     command += ["--toc", OUT / "_toc.yml", "--path-output", OUT]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     lines = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr).splitlines()

@@ -34,7 +34,7 @@ def building(request):
     if not needed or not is_stale():
         yield None
         return
-    command = [Path(sys.executable).parent / "jupyter-book", "build", "--all", "-n", "-W", "--keep-going", ROOT]
+    command = [sys.executable, ROOT / "book" / "build.py", "build", "--all", "-n", "-W", "--keep-going", ROOT]
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
         process.log = log

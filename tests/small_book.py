@@ -20,9 +20,9 @@ kernelspec:
 """
 
 
-def build(folder, pages, **environment):
-    """Build a book of these pages, {name: text}, with the course's own configuration; what `make book` reads from the
-    environment is given as keywords. Returns the finished process.
+def build(folder, pages, whole=True, **environment):
+    """Build a book of these pages, {name: text}, with the course's own configuration: whole, or what has changed; what
+    `make book` reads from the environment is given as keywords. Returns the finished process.
     """
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
     config["bibtex_bibfiles"] = [str(ROOT / "book/references.bib")]
@@ -34,10 +34,12 @@ def build(folder, pages, **environment):
     (folder / "_toc.yml").write_text(yaml.safe_dump(toc))
     (folder / "start.md").write_text("# Start\n")
     for name, text in pages.items():
-        (folder / f"{name}.md").write_text(FRONT + text)
+        path = folder / f"{name}.md"
+        if not path.exists() or path.read_text() != FRONT + text:
+            path.write_text(FRONT + text)
     shutil.copy(ROOT / "book/figures.py", folder)
     return subprocess.run(
-        [Path(sys.executable).parent / "jupyter-book", "build", "--all", "-n", "-W", "--keep-going", folder],
+        [sys.executable, ROOT / "book" / "build.py", "build", *["--all"] * whole, "-n", "-W", "--keep-going", folder],
         capture_output=True,
         text=True,
         cwd=ROOT,

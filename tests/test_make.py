@@ -19,7 +19,7 @@ def make(tmp_path):
         (tmp_path / file).touch()
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
-    for program in ("python", "jupyter", "jupyter-book"):
+    for program in ("python", "jupyter"):
         (programs / program).write_text('#!/bin/sh\necho "$0 $@"\n')
         (programs / program).chmod(0o755)
     (tmp_path / ".venv" / ".ready").touch()

@@ -38,7 +38,6 @@ class Notebook(SphinxDirective):
     def run(self):
         chapter = self.arguments[0]
         folder = "gpu" if self.env.docname.startswith("book/gpu/") else chapter
-        self.env.note_dependency(str(ROOT / "solutions" / f"{chapter}.py"))
         if not (ROOT / "exercises" / folder / f"{chapter}.ipynb").exists():
             logger.warning("no notebook of chapter %r: run make exercises", chapter, location=self.get_location())
         return [tag("p", *notebook_links(self, folder, chapter), classes=["notebook-links"])]

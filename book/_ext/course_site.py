@@ -18,7 +18,8 @@ logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
 WIDGETS = ROOT / "book" / "widgets"
 STYLE = ROOT / "book" / "_theme" / "course" / "static" / "course.css"
-SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "solutions/*.py", "autograder/**/*.py", "exercises/*/*.ipynb")
+CALLED = ("solutions/*.py", "autograder/**/*.py", "book/*.py", "book/gpu/results/*")  # what the cells of the pages call
+SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "exercises/*/*.ipynb", *CALLED)
 
 
 class Widget(SphinxDirective):
@@ -130,17 +131,29 @@ def join_streams(outputs):
     return joined
 
 
+def digest(patterns):
+    files = sorted({path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()})
+    files = [path for path in files if "__pycache__" not in path.parts]
+    return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
+
+
 def sources_digest():
     """What the site is made of, in one number: the tests build it anew when this changes."""
-    files = sorted({path for pattern in SOURCES for path in ROOT.glob(pattern) if path.is_file()})
-    files = [path for path in files if "__pycache__" not in path.parts]
-    hidden = b"hidden" if os.environ.get("SOLUTIONS") == "hidden" else b""
-    return hashlib.sha256(hidden + b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
+    return digest(SOURCES) + ("-hidden" if os.environ.get("SOLUTIONS") == "hidden" else "")
 
 
 def see_whether_whole(app, env, docnames):
     """`make page` reads what has changed, and cannot know what that changes elsewhere."""
     app.is_whole = set(docnames) == env.found_docs
+
+
+def keep_outputs(app, env, docnames):
+    """`make book` runs every cell. `make page` runs those of a page whose code, or what it calls, has changed."""
+    cells = Path(app.outdir).parent / "cells"
+    if app.is_whole:
+        shutil.rmtree(cells, ignore_errors=True)
+    cache = {"execution_mode": "cache", "execution_cache_path": str(cells / digest(CALLED)[:16])}
+    env.mystnb_config = env.mystnb_config.copy(**cache)
 
 
 def sign(app, exception):
@@ -167,5 +180,6 @@ def setup(app):
     app.connect("html-page-context", give_page)
     app.connect("build-finished", copy_widgets)
     app.connect("env-before-read-docs", see_whether_whole)
+    app.connect("env-before-read-docs", keep_outputs)
     app.connect("build-finished", sign)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

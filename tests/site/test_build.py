@@ -149,6 +149,29 @@ def test_the_same_source_gives_the_same_figure(good, monkeypatch):
     assert str(BeautifulSoup((good / "good.html").read_text(), "html.parser").select_one("figure svg")) == str(again)
 
 
+def test_a_page_whose_text_alone_has_changed_keeps_what_its_cells_gave(tmp_path):
+    cell = "\n```{code-cell}\nwith open('ran', 'a') as file:\n    print('again', file=file)\nprint('this is 7')\n```\n"
+    pages = {"one": "# One\n\nWords.\n" + cell, "two": "# Two\n" + cell.replace("7", "2")}
+    done, shown = [], []
+
+    def built(**whole):
+        result = build(tmp_path, pages, **whole)
+        assert result.returncode == 0, result.stdout + result.stderr
+        done.append((tmp_path / "ran").read_text().count("again"))
+        shown.append((tmp_path / "_build/html/one.html").read_text())
+
+    built()
+    pages["one"] = pages["one"].replace("Words", "Other words")
+    built(whole=False)
+    assert "Other words" in shown[-1] and "this is 7" in shown[-1]
+    pages["one"] = pages["one"].replace("this is 7", "this is 8")
+    built(whole=False)
+    assert "this is 8" in shown[-1] and "this is 7" not in shown[-1]
+    built(whole=False)
+    built()
+    assert done == [2, 2, 3, 3, 5]
+
+
 def test_solutions_can_be_hidden(good, tmp_path):
     """From a site that showed them, too."""
     shutil.copytree(good.parent, tmp_path / "_build")

@@ -1,5 +1,6 @@
 """The built pages: nothing from elsewhere, no dead link, nothing hidden shown."""
 
+import pickle
 import re
 import zipfile
 from pathlib import Path
@@ -13,6 +14,14 @@ ROOT = Path(__file__).parents[2]
 
 def test_nothing_is_loaded_from_elsewhere(site):
     assert outside_addresses(site) == []
+
+
+def test_what_a_page_depends_on_is_there(site):
+    """Else Sphinx would take the page for changed, and `make page` run it each time."""
+    env = pickle.loads((site.parent / ".doctrees" / "environment.pickle").read_bytes())
+    assert sum(map(len, env.dependencies.values())) > 10
+    gone = [(page, path) for page, paths in env.dependencies.items() for path in paths if not (ROOT / path).exists()]
+    assert gone == []
 
 
 def test_no_link_inside_the_site_is_dead(site):
