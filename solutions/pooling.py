@@ -10,8 +10,11 @@
 # what should have come back and what did.
 
 # %%
+import math
+
 import numpy as np
-from scipy.special import erf
+
+erf = np.vectorize(math.erf, otypes=[float])  # of each entry of an array, as SciPy's
 
 # %% [markdown]
 # ## Average, then normalize

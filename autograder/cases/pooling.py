@@ -1,7 +1,6 @@
 """The exercises of the chapter *Pooling*."""
 
 import numpy as np
-from scipy.special import erf
 
 from autograder.exercise import Case, Exercise
 from solutions import pooling as chapter
@@ -529,7 +528,7 @@ def softmax(scores, axis=-1):
 
 
 def exact_gelu(x):
-    return x / 2 * (1 + erf(x / 2**0.5))
+    return x / 2 * (1 + chapter.erf(x / 2**0.5))
 
 
 def width(params):
@@ -759,8 +758,8 @@ def relu(X, n_prefix, params):
 
 @map_head.misconception("erf without the root of 2")
 def erf_unscaled(X, n_prefix, params):
-    """You forgot the root of 2 inside erf. The normal distribution function is (1 + erf(x / √2)) / 2."""
-    return head(X, n_prefix, params, gelu=lambda x: x / 2 * (1 + erf(x)))
+    """You forgot the root of 2 inside erf. The normal distribution function is (1 + chapter.erf(x / √2)) / 2."""
+    return head(X, n_prefix, params, gelu=lambda x: x / 2 * (1 + chapter.erf(x)))
 
 
 @map_head.misconception("eps of 1e-5")

@@ -12,18 +12,17 @@ from pathlib import Path
 from autograder.exercise import CHAPTERS
 
 ROOT = Path(__file__).parents[2]
+PACKAGES = ("numpy", "scipy")  # SciPy is loaded only where a reader's code imports it: it costs seconds and 20 MB
 RUNTIME = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 
 
 def chapters():
-    """The chapters that a browser can run, with the packages each needs: those without PyTorch."""
-    found = {}
+    """The chapters that a browser can run: those without PyTorch."""
+    found = []
     for chapter in CHAPTERS:
         files = [ROOT / "solutions" / f"{chapter}.py", ROOT / "autograder" / "cases" / f"{chapter}.py"]
-        if all(file.exists() for file in files):
-            text = "".join(file.read_text(encoding="utf-8") for file in files)
-            if "import torch" not in text:
-                found[chapter] = ["numpy", "scipy"] if "from scipy" in text else ["numpy"]
+        if all(file.exists() and "import torch" not in file.read_text(encoding="utf-8") for file in files):
+            found.append(chapter)
     return found
 
 
@@ -63,7 +62,7 @@ def runtime_files(folder):
     if missing:
         raise ValueError(f"PYODIDE={folder}: no {', '.join(missing)} there")
     packages = json.loads((folder / "pyodide-lock.json").read_text())["packages"]
-    files, wanted = list(RUNTIME), {package for needed in chapters().values() for package in needed}
+    files, wanted = list(RUNTIME), set(PACKAGES)
     while wanted:
         package = packages[wanted.pop()]
         file = folder / package["file_name"]
@@ -93,7 +92,6 @@ def write_run(html, address, folder=""):
         "pyodide": "pyodide/" if folder else address,
         # The digest, so that no browser keeps an old one
         "wheel": f"{name}?{hashlib.sha256(content).hexdigest()[:12]}",
-        "packages": chapters(),
     }
     (target / "settings.json").write_text(json.dumps(settings, indent=1))
 

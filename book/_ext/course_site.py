@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,9 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from myst_nb.core import render
 from myst_nb.sphinx_ import HideCodeCellNode
+from pygments.formatters import HtmlFormatter
+from pygments.token import STANDARD_TYPES, Token
+from sphinx.highlighting import PygmentsBridge
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -78,6 +82,21 @@ def box_tables(app, doctree):
                 name = {"scope": "col"} if entry.astext().strip() else {}
                 entry.replace_self(tag("th" if name else "td", *entry.children, classes=entry["classes"], **name))
         table.replace_self(tag("div", table.deepcopy(), classes=["table-box"]))
+
+
+class ColouredAlone(HtmlFormatter):
+    """An element for each token that the style sheet colours, and for no other: half of a page's elements were names,
+    operators and brackets, which look like the text around them."""
+
+    coloured = frozenset(
+        name
+        for group in re.findall(r"\.highlight :is\((.*?)\)", STYLE.read_text())
+        for name in re.findall(r"\w+", group)
+    )
+
+    def format_unencoded(self, tokensource, outfile):
+        tokens = ((kind if STANDARD_TYPES.get(kind) in self.coloured else Token, value) for kind, value in tokensource)
+        super().format_unencoded(tokens, outfile)
 
 
 def copy_widgets(app, exception):
@@ -171,6 +190,7 @@ def setup(app):
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["PYTHONPATH"] = str(ROOT / "book")  # cells of any folder import figures
     render.coalesce_streams = join_streams  # MyST-NB's own adds a line end between pieces, hence by timing
+    PygmentsBridge.html_formatter = ColouredAlone
     app.add_directive("widget", Widget)
     app.connect("doctree-read", require_alt_text)
     app.add_node(nodes.citation, override=True, html=(visit_citation, depart_citation))

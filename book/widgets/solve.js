@@ -156,7 +156,6 @@ async function start(exercise, checking) {
     worker ??= startWorker();
     const mine = exercises.filter((one) => one.chapter === exercise.chapter);
     worker.postMessage({
-      chapter: exercise.chapter,
       name: exercise.name,
       code: exercise.editor.field.value,
       setup,

@@ -90,10 +90,22 @@ def test_every_exercise_of_the_chapter(page):
         assert "checks pass" in Box(page, exercise.name).check(TEXTS[exercise.name].solution)
 
 
-def test_scipy_is_there_where_a_chapter_needs_it(visit_bundled):
+def test_scipy_is_loaded_once_code_imports_it(visit_bundled):
     page = visit_bundled("book/pooling.html")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
     for name, text in exercise_texts("pooling").items():
         assert "checks pass" in Box(page, name).check(text.solution)
+    assert any("numpy" in url for url in asked) and not any("scipy" in url for url in asked)
+    code = f"from scipy.special import erf\n{exercise_texts('pooling')['map_head'].solution}"
+    assert "checks pass" in Box(page, "map_head").check(code)
+    assert any("scipy" in url for url in asked)
+
+
+def test_a_package_that_is_not_there_is_named(visit_bundled):
+    page = visit_bundled("book/pooling.html")
+    shown = Box(page, "mean_then_norm").check("import nosuchpackage")
+    assert "No module named 'nosuchpackage'" in shown and "Line 1" in shown
 
 
 def test_a_mistake_is_named(page):
