@@ -116,7 +116,7 @@ def _webp(match):
     picture = Image.open(io.BytesIO(base64.b64decode(match[1])))
     is_photograph = picture.convert("RGBA").getcolors(257) is None
     file = io.BytesIO()
-    picture.save(file, "WEBP", method=6, lossless=not is_photograph, quality=88 if is_photograph else 100)
+    picture.save(file, "WEBP", method=6, lossless=not is_photograph, quality=80 if is_photograph else 100)
     return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
 
 

@@ -82,12 +82,9 @@ class Quiz(SphinxDirective):
 
 
 def _number():
-    return tag(
-        "label",
-        nodes.Text("Your answer "),
-        tag("input", type="text", inputmode="decimal", autocomplete="off", size="10"),
-        classes=["quiz-number"],
-    )
+    field = tag("input", type="text", inputmode="decimal", autocomplete="off", size="10")
+    # quiz.js puts it on the page: without scripts there would be nothing to do with it
+    return tag("template", tag("label", nodes.Text("Your answer "), field, classes=["quiz-number"]))
 
 
 def _choices(directive, data, label):

@@ -1,5 +1,6 @@
 """What the pages load, and what every page must have."""
 
+import base64
 import hashlib
 import os
 import re
@@ -23,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 WIDGETS = ROOT / "book" / "widgets"
 STYLE = ROOT / "book" / "_theme" / "course" / "static" / "course.css"
 CALLED = ("solutions/*.py", "autograder/**/*.py", "book/*.py", "book/gpu/results/*")  # what the cells of the pages call
+PICTURE = re.compile(r"data:image/(\w+);base64,([\w+/=]{2000,})")
 SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "exercises/*/*.ipynb", *CALLED)
 
 
@@ -60,6 +62,21 @@ def give_page(app, pagename, templatename, context, doctree):
     """What the layout needs beside the text: the style sheet, and the modules of the page's directives."""
     context["style"] = STYLE.read_text(encoding="utf-8").replace("url(", f"url({'../' * pagename.count('/')}_static/")
     context["modules"] = app.env.metadata[pagename].get("modules", []) if pagename in app.env.metadata else []
+
+
+def keep_pictures_apart(app, pagename, templatename, context, doctree):
+    """Make a file of each large picture that a figure carries, so that a page's text is there before its pictures."""
+
+    def file(match):
+        content = base64.b64decode(match[2])
+        name = f"{hashlib.sha256(content).hexdigest()[:16]}.{match[1]}"
+        folder = Path(app.outdir) / "_images"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+        return f"{'../' * pagename.count('/')}_images/{name}"
+
+    if "body" in context:
+        context["body"] = PICTURE.sub(file, context["body"])
 
 
 def require_alt_text(app, doctree):
@@ -171,6 +188,7 @@ def keep_outputs(app, env, docnames):
     cells = Path(app.outdir).parent / "cells"
     if app.is_whole:
         shutil.rmtree(cells, ignore_errors=True)
+        shutil.rmtree(Path(app.outdir) / "_images", ignore_errors=True)
     cache = {"execution_mode": "cache", "execution_cache_path": str(cells / digest(CALLED)[:16])}
     env.mystnb_config = env.mystnb_config.copy(**cache)
 
@@ -198,6 +216,7 @@ def setup(app):
     app.connect("doctree-read", box_tables)
     app.connect("doctree-read", tell_proofs_apart)
     app.connect("html-page-context", give_page)
+    app.connect("html-page-context", keep_pictures_apart)
     app.connect("build-finished", copy_widgets)
     app.connect("env-before-read-docs", see_whether_whole)
     app.connect("env-before-read-docs", keep_outputs)

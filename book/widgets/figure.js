@@ -1,5 +1,7 @@
 // What the interactive figures share: colours, numbers as text, and a grid of patches with markers to drag.
 
+import { whenNear } from "./near.js";
+
 const VIRIDIS = ["440154", "482878", "3e4a89", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725"];
 const BLUE_RED = ["053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7", "fddbc7", "f4a582", "d6604d", "b2182b", "67001f"];
 
@@ -144,4 +146,14 @@ export class PatchGrid {
   move(event, name) {
     this.ask(name, ...this.cell(event).map(Math.round));
   }
+}
+
+/** Define a custom element that is put together (`build`) when the reader comes near. */
+export function define(name, Figure) {
+  class Near extends Figure {
+    connectedCallback() {
+      whenNear(this, () => this.build());
+    }
+  }
+  customElements.define(name, Near);
 }

@@ -1,6 +1,6 @@
 // <filter-resize>: a learned filter, resized for larger or smaller patches in three ways, and the tokens it gives.
 
-import { PatchGrid, fixed, paint, short, showValue, signed, slider } from "./figure.js";
+import { PatchGrid, define, fixed, paint, short, showValue, signed, slider } from "./figure.js";
 import { axisMatrix, bothAxes, pseudoinverse } from "./resize.js";
 import { filters, numbers, picture } from "./trained.js";
 
@@ -41,7 +41,7 @@ const STYLE = `
   @media (max-width: 40rem) { filter-resize .ways { grid-template-columns: repeat(2, minmax(0, 1fr)); } }`;
 
 class FilterResize extends HTMLElement {
-  connectedCallback() {
+  build() {
     const bytes = Uint8Array.from(atob(picture.data), (letter) => letter.charCodeAt(0));
     const image = resizePicture(Float64Array.from(bytes, (x) => x * picture.gain + picture.shift), 28, SIDE);
     this.patches = Array.from({ length: GRID * GRID }, (_, i) => {
@@ -117,4 +117,4 @@ class FilterResize extends HTMLElement {
   }
 }
 
-customElements.define("filter-resize", FilterResize);
+define("filter-resize", FilterResize);

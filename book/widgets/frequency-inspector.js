@@ -1,5 +1,7 @@
 // <frequency-inspector>: positions as clock hands, one pair of sine and cosine for each frequency.
 
+import { define } from "./figure.js";
+
 /**
  * Sine-cosine vectors: entries 2k and 2k + 1 are the sine and the cosine of p * base ** (-2k / d).
  *
@@ -67,7 +69,7 @@ const STYLE = `
   frequency-inspector .inspector-message { min-height: 1.6em; margin: .6rem 0 0; font-family: var(--sans); }`;
 
 class FrequencyInspector extends HTMLElement {
-  connectedCallback() {
+  build() {
     const start = (name, otherwise) => this.getAttribute(name) ?? otherwise;
     this.innerHTML = `
       <style>${STYLE}</style>
@@ -172,4 +174,4 @@ function color(i) {
   return `var(--figure-${i + 1})`;
 }
 
-customElements.define("frequency-inspector", FrequencyInspector);
+define("frequency-inspector", FrequencyInspector);

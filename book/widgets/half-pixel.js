@@ -1,6 +1,6 @@
 // <half-pixel>: which old cells the new cells of a row read, in the three conventions for resizing a grid.
 
-import { fixed, short, showValue, slider } from "./figure.js";
+import { define, fixed, short, showValue, slider } from "./figure.js";
 import { CONVENTIONS, clamp, coordinates } from "./resize.js";
 
 const MOST = 24;
@@ -21,7 +21,7 @@ const STYLE = `
   half-pixel text.chosen { font-weight: 700; }`;
 
 class HalfPixel extends HTMLElement {
-  connectedCallback() {
+  build() {
     const start = (name, otherwise) => this.getAttribute(name) ?? otherwise;
     this.innerHTML = `
       <style>${STYLE}</style>
@@ -98,4 +98,4 @@ function picture(n, nNew, reads, chosen) {
   return `${row(n, 1)}${row(nNew, 79)}${lines.join("")}`;
 }
 
-customElements.define("half-pixel", HalfPixel);
+define("half-pixel", HalfPixel);

@@ -1,6 +1,6 @@
 // <patch-average>: a picture cut into patches, and the same patches as average colours or in another order.
 
-import { PatchGrid, choice, showValue, slider } from "./figure.js";
+import { PatchGrid, choice, define, showValue, slider } from "./figure.js";
 
 /**
  * The average colour of each whole patch, in raster order.
@@ -48,7 +48,7 @@ export function shuffled(n) {
 }
 
 class PatchAverage extends HTMLElement {
-  async connectedCallback() {
+  async build() {
     const start = (name, otherwise) => this.getAttribute(name) ?? otherwise;
     this.innerHTML = `
       <div class="widget-row">
@@ -196,4 +196,4 @@ function drawWhole(context, picture, P, rows, columns) {
   for (let i = 1; i < rows; i++) context.fillRect(0, i * P, columns * P, 1);
 }
 
-customElements.define("patch-average", PatchAverage);
+define("patch-average", PatchAverage);

@@ -1,6 +1,6 @@
 // <position-similarity>: how like the position of one patch is to those of all others, in every scheme.
 
-import { PatchGrid, choice, fixed, magnitude, paint, showValue, slider } from "./figure.js";
+import { PatchGrid, choice, define, fixed, magnitude, paint, showValue, slider } from "./figure.js";
 import { axisMatrix } from "./resize.js";
 import { columns, learned, numbers, rows } from "./trained.js";
 
@@ -90,7 +90,7 @@ const STYLE = `
   position-similarity .widget-legend i { flex: 1; height: .6rem; border-radius: .2rem; background: linear-gradient(to right, #440154, #3e4a89, #26828e, #35b779, #b5de2b, #fde725); }`;
 
 class PositionSimilarity extends HTMLElement {
-  connectedCallback() {
+  build() {
     const start = (name, otherwise) => this.getAttribute(name) ?? otherwise;
     const scheme = start("scheme", "sincos");
     this.innerHTML = `
@@ -157,4 +157,4 @@ class PositionSimilarity extends HTMLElement {
   }
 }
 
-customElements.define("position-similarity", PositionSimilarity);
+define("position-similarity", PositionSimilarity);

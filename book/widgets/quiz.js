@@ -1,5 +1,6 @@
 // Checks the answers of the {quiz} questions on a page, and keeps them.
 
+import { whenNear } from "./near.js";
 import { read, write } from "./store.js";
 
 /** A number as people type it: 1,000 and 1 000 are a thousand, 2/3 and 2^10 are worked out; else NaN. */
@@ -56,7 +57,9 @@ function bringBack(quiz) {
   check(quiz);
 }
 
-for (const quiz of document.querySelectorAll(".quiz")) {
+function open(quiz) {
+  const field = quiz.querySelector("template"); // that which a number is typed in
+  field?.replaceWith(field.content);
   const button = quiz.querySelector(".quiz-check");
   button.hidden = false;
   button.addEventListener("click", () => check(quiz));
@@ -65,3 +68,5 @@ for (const quiz of document.querySelectorAll(".quiz")) {
   });
   bringBack(quiz);
 }
+
+for (const quiz of document.querySelectorAll(".quiz")) whenNear(quiz, () => open(quiz));

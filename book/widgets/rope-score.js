@@ -1,6 +1,6 @@
 // <rope-score>: a query and a key on a grid; their rotary score depends on the offset between them alone.
 
-import { PatchGrid, choice, fixed, showValue, slider } from "./figure.js";
+import { PatchGrid, choice, define, fixed, showValue, slider } from "./figure.js";
 
 // d_h = 8: four pairs. Contents are complex numbers, one for each pair: real and imaginary part
 const SAME = [[1, 0], [1, 0], [1, 0], [1, 0]];
@@ -56,7 +56,7 @@ const STYLE = `
   rope-score .dials figcaption { margin-top: .2rem; font-size: .85rem; line-height: 1.3; font-variant-numeric: tabular-nums; }`;
 
 class RopeScore extends HTMLElement {
-  connectedCallback() {
+  build() {
     this.innerHTML = `
       <style>${STYLE}</style>
       <div class="widget-split">
@@ -148,4 +148,4 @@ function hand(name, [a, b], angle) {
   return `<g class="${name}"><line x2="${x}" y2="${y}"/><circle cx="${x}" cy="${y}" r=".1"/></g>`;
 }
 
-customElements.define("rope-score", RopeScore);
+define("rope-score", RopeScore);

@@ -1,6 +1,7 @@
 // The exercises of a page: an editor for each, Python to run and check it, and the way to the notebook and back.
 
 import { makeEditor } from "./editor.js";
+import { whenNear } from "./near.js";
 import { read, write } from "./store.js";
 
 const TIME_LIMIT = 20000; // milliseconds
@@ -51,10 +52,12 @@ function makeExercise(box) {
   const buttons = make("div", { className: "solve-buttons" }, exercise.check, exercise.run, exercise.stop, exercise.reset);
   if (box.querySelector("details.hint")) buttons.append(button("Hint", () => openNext(exercise, "details.hint")));
   if (box.querySelector("details.solution")) buttons.append(button("Solution", () => openNext(exercise, "details.solution")));
-  stubBox.hidden = true;
-  stubBox.after(
-    make("div", { className: "solve" }, exercise.editor.element, help, buttons, exercise.busy, exercise.verdict, exercise.output),
-  );
+  const { editor, busy, verdict, output } = exercise;
+  const solve = make("div", { className: "solve" }, editor.element, help, buttons, busy, verdict, output);
+  whenNear(box, () => {
+    stubBox.hidden = true;
+    stubBox.after(solve);
+  });
   box.querySelector(".exercise-facts").append(exercise.solved);
   addNotebookButtons(exercise);
 

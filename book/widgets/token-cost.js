@@ -1,6 +1,6 @@
 // <token-cost>: how many tokens an image makes, and what they cost, by image size and patch side.
 
-import { choice, fixed, short, showValue, slider } from "./figure.js";
+import { choice, define, fixed, short, showValue, slider } from "./figure.js";
 
 // Blocks, width, heads; the MLP is four times as wide
 const SIZES = { Ti: [12, 192, 3], S: [12, 384, 6], B: [12, 768, 12], L: [24, 1024, 16], H: [32, 1280, 16] };
@@ -39,7 +39,7 @@ const STYLE = `
   token-cost .shares b { background: var(--figure-2); }`;
 
 class TokenCost extends HTMLElement {
-  connectedCallback() {
+  build() {
     const start = (name, otherwise) => this.getAttribute(name) ?? otherwise;
     this.innerHTML = `
       <style>${STYLE}</style>
@@ -133,4 +133,4 @@ function picture(H, W, P, rows, columns) {
     <circle class="corner" cx="${W}" cy="${H}" r="14"/>`;
 }
 
-customElements.define("token-cost", TokenCost);
+define("token-cost", TokenCost);

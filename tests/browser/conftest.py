@@ -61,7 +61,7 @@ def visits(browser, address):
     """
     complaints, contexts = [], []
 
-    def visit(path, width=1280, until="load", **options):
+    def visit(path, width=1280, until="load", far_later=False, **options):
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
 
@@ -82,6 +82,8 @@ def visits(browser, address):
         page.on("pageerror", lambda error: complaints.append(f"{path}: {error}"))
         page.on("requestfailed", note_failure)
         page.goto(address + path, wait_until=until)
+        if not far_later and options.get("java_script_enabled", True):
+            page.evaluate("dispatchEvent(new Event('beforeprint'))")  # what is far away is put together too
         return page
 
     visit.complaints = complaints
