@@ -18,11 +18,9 @@ def page(browser):
     files = {
         "/": (PAGE, "text/html"),
         "/course.css": ((ROOT / "book/_theme/course/static/course.css").read_text(encoding="utf-8"), "text/css"),
-        "/frequency-inspector.js": (
-            (ROOT / "book/widgets/frequency-inspector.js").read_text(encoding="utf-8"),
-            "text/javascript",
-        ),
     }
+    for name in ("frequency-inspector.js", "figure.js", "near.js"):
+        files[f"/{name}"] = ((ROOT / "book/widgets" / name).read_text(encoding="utf-8"), "text/javascript")
 
     def serve(route):
         path = "/" + route.request.url.split("/", 3)[3]

@@ -247,3 +247,18 @@ def test_a_request_to_another_host_is_caught(visit):
     page.wait_for_timeout(100)
     assert any("asked for https://example.org/" in complaint for complaint in visit.complaints)
     visit.complaints.clear()
+
+
+def test_fields_are_made_as_the_reader_comes_near(visit):
+    """Browsers lay out every section with a field to type in once a page has loaded: see near.js."""
+    page = visit("book/positions.html", far_later=True)
+    fields = page.locator("article :is(textarea, select, input[type=text])")
+    far = page.locator("#exercise-rope-2d-mixed")
+    assert fields.count() < 3 and far.locator("textarea").count() == 0
+    assert far.locator(".exercise-stub").is_visible()
+    far.scroll_into_view_if_needed()
+    expect(far.locator("textarea")).to_have_count(1)
+    assert not far.locator(".exercise-stub").is_visible()
+    made = fields.count()
+    expect(page.locator("article textarea")).to_have_count(page.locator("[data-solve]").count(), timeout=20_000)
+    assert fields.count() > made

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import sys
 import zipfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import yaml
 from addresses import dead_links, outside_addresses, page
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "book" / "_theme"))
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
@@ -22,6 +24,15 @@ def test_what_a_page_depends_on_is_there(site):
     assert sum(map(len, env.dependencies.values())) > 10
     gone = [(page, path) for page, paths in env.dependencies.items() for path in paths if not (ROOT / path).exists()]
     assert gone == []
+
+
+def test_the_math_font_has_what_the_formulas_use(site):
+    from subset_fonts import RANGES, codepoints
+
+    formulas = [math for path in site.rglob("*.html") for math in page(path).find_all("math")]
+    used = set("".join(text for math in formulas for text in math.stripped_strings))
+    assert len(formulas) > 1000 and "∑" in used
+    assert used - set(map(chr, codepoints(RANGES))) == set()
 
 
 def test_no_link_inside_the_site_is_dead(site):
