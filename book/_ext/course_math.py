@@ -1,13 +1,16 @@
 """Formulas as MathML, made while the site is built: the reader's browser runs nothing for them."""
 
+import re
 from functools import cache
 from html import escape
 
+from course_html import tag
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
+OPENING, CLOSING = re.compile(r"[(\[“‘]*$"), re.compile(r"[.,;:!?)\]”’–-]*")
 logger = logging.getLogger(__name__)
 
 
@@ -42,6 +45,22 @@ def _in_table_head(node):
     return isinstance(node, nodes.thead)
 
 
+def keep_marks(app, doctree):
+    """Put a formula and the marks around it into one piece: else a line could begin with the full stop after it."""
+    for math in list(doctree.findall(nodes.math)):
+        parent, place = math.parent, math.parent.index(math)
+        before, after = (parent[i] if 0 <= i < len(parent) else None for i in (place - 1, place + 1))
+        opening = OPENING.search(before)[0] if isinstance(before, nodes.Text) else ""
+        closing = CLOSING.match(after)[0] if isinstance(after, nodes.Text) else ""
+        if isinstance(parent, nodes.paragraph) and (opening or closing):
+            piece = tag("span", nodes.Text(opening), math.deepcopy(), nodes.Text(closing), classes=["kept"])
+            parent[place] = piece
+            if opening:
+                parent[place - 1] = nodes.Text(before.removesuffix(opening))
+            if closing:
+                parent[place + 1] = nodes.Text(after.removeprefix(closing))
+
+
 def visit_display(self, node):
     # The box that scrolls on a phone is inside, so that the number stays in view
     self.body.append(self.starttag(node, "div", CLASS="formula"))
@@ -56,5 +75,6 @@ def visit_display(self, node):
 
 def setup(app):
     app.add_config_value("math_macros", {}, "env", dict)
+    app.connect("doctree-read", keep_marks)
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_display, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -262,3 +262,27 @@ def test_fields_are_made_as_the_reader_comes_near(visit):
     made = fields.count()
     expect(page.locator("article textarea")).to_have_count(page.locator("[data-solve]").count(), timeout=20_000)
     assert fields.count() > made
+
+
+@pytest.mark.parametrize("path", ["book/resolution.html", "book/positions.html"])
+def test_no_line_begins_with_the_mark_after_a_formula(visit, path):
+    """Browsers may break a line before and after a formula, whatever stands there."""
+    page = visit(path, width=480)
+    checked, torn = page.evaluate("""() => {
+        for (const section of document.querySelectorAll("section")) section.style.contentVisibility = "visible";
+        const checked = [], torn = [];
+        for (const math of document.querySelectorAll("article p math")) {
+            const walker = document.createTreeWalker(math.closest("p"), NodeFilter.SHOW_TEXT);
+            while (walker.nextNode() && math.compareDocumentPosition(walker.currentNode) !== 4);
+            const text = walker.currentNode;
+            if (!/^[.,;:!?)]/.test(text.data) || math.compareDocumentPosition(text) !== 4) continue;
+            const mark = document.createRange();
+            mark.setStart(text, 0);
+            mark.setEnd(text, 1);
+            checked.push(text.data[0]);
+            if (mark.getBoundingClientRect().left < math.getBoundingClientRect().left) torn.push(math.textContent);
+        }
+        return [checked.length, torn];
+    }""")
+    assert checked > 20
+    assert torn == []
