@@ -14,7 +14,11 @@ import math
 
 import numpy as np
 
-erf = np.vectorize(math.erf, otypes=[float])  # of each entry of an array, as SciPy's
+
+def erf(x):
+    """The error function of each entry, as `scipy.special.erf`; single precision stays single."""
+    return np.vectorize(math.erf, otypes=[np.result_type(x, np.float32)])(x)
+
 
 # %% [markdown]
 # ## Average, then normalize

@@ -14,8 +14,8 @@ from course_run import wheel as browsers_wheel
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("autograder", "benchmarks", "book", "solutions", "tests")
-# Their own environment; submissions, which import what they like; run by hand, says itself what it needs
-ELSEWHERE = ("benchmarks/peers.py", "tests/classroom/students", "book/_theme/subset_fonts.py")
+# Their own environment; submissions, which import what they like
+ELSEWHERE = ("benchmarks/peers.py", "tests/classroom/students")
 
 # Not installed with the course: solutions/training.py says so where a data set needs it
 OPTIONAL = {"torchvision", "timm", "vit_pytorch"}  # by torch chapters on Colab; by the benchmark beside them

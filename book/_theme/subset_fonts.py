@@ -3,7 +3,7 @@
     npm pack @fontsource/stix-two-math && tar xzf fontsource-stix-two-math-*.tgz
     python book/_theme/subset_fonts.py package/files/stix-two-math-latin-400-normal.woff2
 
-Run by hand when a symbol is missing; needs fonttools and brotli. The other faces (STIX Two Text,
+Run by hand when a symbol is missing; needs brotli. The other faces (STIX Two Text,
 Source Sans 3, Source Code Pro) are the Latin files of @fontsource, as they come.
 """
 
