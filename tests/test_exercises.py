@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import re
 import time
 
 import numpy as np
@@ -209,3 +210,8 @@ def test_docstring_and_hints(exercise):
     assert 1 <= len(text.hints) <= 3, "it needs one to three hints"
     assert len(exercise.misconceptions) >= 4, "it needs at least four misconceptions"
     assert 1 <= exercise.difficulty <= 3
+
+
+@pytest.mark.parametrize(("exercise", "mistake"), MISCONCEPTIONS, ids=lambda one: one.name)
+def test_an_explanation_speaks_of_nothing_that_a_learner_does_not_see(exercise, mistake):
+    assert not re.search(r"\b(chapter|solutions|autograder)\.\w", mistake.explanation)

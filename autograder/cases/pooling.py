@@ -758,7 +758,7 @@ def relu(X, n_prefix, params):
 
 @map_head.misconception("erf without the root of 2")
 def erf_unscaled(X, n_prefix, params):
-    """You forgot the root of 2 inside erf. The normal distribution function is (1 + chapter.erf(x / √2)) / 2."""
+    """You forgot the root of 2 inside erf. The normal distribution function is (1 + erf(x / √2)) / 2."""
     return head(X, n_prefix, params, gelu=lambda x: x / 2 * (1 + chapter.erf(x)))
 
 
