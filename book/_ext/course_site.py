@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
 WIDGETS = ROOT / "book" / "widgets"
 STYLE = ROOT / "book" / "_theme" / "course" / "static" / "course.css"
-CALLED = ("solutions/*.py", "autograder/**/*.py", "book/*.py", "book/gpu/results/*")  # what the cells of the pages call
+# What the cells of the pages call and read
+CALLED = ("solutions/*.py", "autograder/**/*", "book/*.py", "book/gpu/results/*", "benchmarks/results/*.json")
 PICTURE = re.compile(r"data:image/(\w+);base64,([\w+/=]{2000,})")
 SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "exercises/*/*.ipynb", *CALLED)
 
