@@ -94,6 +94,7 @@ def test_notebook_gives_nothing_away_and_grades(chapter):
     released = json.loads(text)
     nbformat.validate(released)
     assert "BEGIN" not in text
+    assert "hidden" not in text.replace('"source_hidden": true', "").lower()  # the first cell is folded
     assert '"output_type"' not in text
     points = {
         cell["metadata"]["nbgrader"]["grade_id"]: cell["metadata"]["nbgrader"]["points"]
@@ -102,7 +103,6 @@ def test_notebook_gives_nothing_away_and_grades(chapter):
     }
     assert points == {f"check_{exercise.name}": exercise.points for exercise in exercises(chapter)}
     sources = "\n".join("".join(cell["source"]) for cell in released["cells"])
-    assert "hidden" not in sources.lower()
     for exercise in exercises(chapter):
         assert exercise_texts(chapter)[exercise.name].solution.splitlines()[-1].strip() not in sources
 

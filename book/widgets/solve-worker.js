@@ -80,7 +80,7 @@ self.onmessage = async ({ data: { name, code, setup, before, checking } }) => {
     const messageCallback = (progress) => postMessage({ progress });
     // What is not there is Python's to say
     const callbacks = { messageCallback, errorCallback: () => {} };
-    for (const text of [...before, code]) await pyodide.loadPackagesFromImports(text, callbacks);
+    for (const text of [...setup, ...before, code]) await pyodide.loadPackagesFromImports(text, callbacks);
     const flush = showOutput(pyodide);
     postMessage({ started: true });
     const answer = JSON.parse(solve(name, code, pyodide.toPy(setup), pyodide.toPy(before), checking));
