@@ -81,7 +81,7 @@ book: $(VENV)/.ready exercises
 preview: $(VENV)/.ready
 	@$(BIN)/python -m autograder.preview $(PAGE) $(EXERCISE)
 
-# Only pages whose text has changed since `make book`, with the cells on them; the tests build the whole again.
+# Only pages that have changed since `make book`; their cells run only where code has changed. The tests build it whole.
 page: $(VENV)/.ready
 	$(BIN)/python book/build.py build . -n -W --keep-going -q
 
