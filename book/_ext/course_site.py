@@ -168,6 +168,14 @@ def join_streams(outputs):
     return joined
 
 
+def watch_style(app):
+    """A page carries the style sheet: `make page` writes all of them again when that changes, as with a template."""
+    templates = app.builder.templates
+    if templates:
+        newest = templates.newest_template_mtime
+        templates.newest_template_mtime = lambda: max(newest(), STYLE.stat().st_mtime)
+
+
 def digest(patterns):
     files = sorted({path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()})
     files = [path for path in files if "__pycache__" not in path.parts]
@@ -218,6 +226,7 @@ def setup(app):
     app.connect("doctree-read", tell_proofs_apart)
     app.connect("html-page-context", give_page)
     app.connect("html-page-context", keep_pictures_apart)
+    app.connect("builder-inited", watch_style)
     app.connect("build-finished", copy_widgets)
     app.connect("env-before-read-docs", see_whether_whole)
     app.connect("env-before-read-docs", keep_outputs)

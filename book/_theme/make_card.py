@@ -35,7 +35,7 @@ def main():
         for row in range(7)
         for column in range(7)
     )
-    font = data(STATIC / "fonts/source-sans-3.woff2", "font/woff2")
+    font = data(STATIC / "fonts/course-sans.woff2", "font/woff2")
     picture = data(HERE.parent / "widgets/pavilion.webp", "image/webp")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

@@ -1,10 +1,11 @@
-"""Cut STIX Two Math down to what a course on transformers prints: a reader's first page waits for it.
+"""Cut the five faces down to what a course on transformers prints: a reader's first page waits for them.
 
-    npm pack @fontsource/stix-two-math && tar xzf fontsource-stix-two-math-*.tgz
-    python book/_theme/subset_fonts.py package/files/stix-two-math-latin-400-normal.woff2
+    npm install --prefix _build/fonts @fontsource/stix-two-math@5 @fontsource/source-code-pro@5 \\
+        @fontsource-variable/stix-two-text@5 @fontsource-variable/source-sans-3@5
+    python book/_theme/subset_fonts.py _build/fonts/node_modules
 
-Run by hand when a symbol is missing; needs brotli. The other faces (STIX Two Text,
-Source Sans 3, Source Code Pro) are the Latin files of @fontsource, as they come.
+Run by hand when a character is missing; needs brotli. The license of the two Source faces keeps their name for the
+whole fonts, so that ours carry none: the style sheet calls them Course Sans and Course Mono.
 """
 
 import sys
@@ -12,8 +13,14 @@ from pathlib import Path
 
 from fontTools import subset
 from fontTools.ttLib import TTFont
+from fontTools.varLib import instancer
 
-RANGES = """
+FONTS = Path(__file__).parent / "course/static/fonts"
+TEXT = """
+0020-007E 00A0-00A3 00A5 00A7-00A9 00AB 00AC 00AE 00B0-00B7 00BB-00DD 00DF-00FD 00FF 0131 0152 0153
+2009 2013 2014 2018-201A 201C-201E 2022 2026 2032 2033 2039 203A 20AC 2122 2191 2193 2212
+"""
+FORMULAS = """
 0020-007E 00A0 00AC 00B1 00B7 00D7 00F7 02C6 02DC 0302-0304 0307 0308 0303 0338 0391-03C9 03D1 03D5 03F5 20D7
 2016 2026 2032 2033 2044 2061-2064 2190-2194 21A6 21D0 21D2 21D4 27F6 27F7 27FA
 2200 2202-2208 220B 220F 2211-2213 2217 2218 221A 221D-2220 2223 2225 2227-222B 2248 2260-2265 226A 226B
@@ -45,17 +52,38 @@ def narrow_radicals(font):
         font["hmtx"][name] = (width, glyph.xMin)
 
 
-def main(source):
-    options = subset.Options(flavor="woff2", hinting=False, notdef_outline=True, layout_features=["kern", "ssty"])
+def cut(source, ranges, features, weight=None):
+    """A font with those characters and layout features alone and, of a variable one, with that weight alone."""
+    options = subset.Options(hinting=False, notdef_outline=True, layout_features=features, name_IDs=[0, 13, 14])
     font = TTFont(source)
     cutter = subset.Subsetter(options)
-    cutter.populate(unicodes=codepoints(RANGES))
+    cutter.populate(unicodes=codepoints(ranges))
     cutter.subset(font)
-    narrow_radicals(font)
-    target = Path(__file__).parent / "course/static/fonts/stix-two-math.woff2"
-    subset.save_font(font, target, options)
-    print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
+    return instancer.instantiateVariableFont(font, {"wght": weight}) if weight else font
+
+
+def main(modules):
+    static, variable = modules / "@fontsource", modules / "@fontsource-variable"
+    text = variable / "stix-two-text/files"
+    faces = {
+        "stix-two-text": cut(text / "stix-two-text-latin-wght-normal.woff2", TEXT, ["kern", "liga"]),
+        # Words in bold italics are few, and browsers can slant and thicken
+        "stix-two-text-italic": cut(text / "stix-two-text-latin-wght-italic.woff2", TEXT, ["kern", "liga"], 400),
+        "stix-two-math": cut(
+            static / "stix-two-math/files/stix-two-math-latin-400-normal.woff2", FORMULAS, ["kern", "ssty"]
+        ),
+        "course-sans": cut(
+            variable / "source-sans-3/files/source-sans-3-latin-wght-normal.woff2", TEXT, ["kern", "liga"]
+        ),
+        "course-mono": cut(static / "source-code-pro/files/source-code-pro-latin-400-normal.woff2", TEXT, []),
+    }
+    narrow_radicals(faces["stix-two-math"])
+    for name, font in faces.items():
+        font.flavor = "woff2"
+        target = FONTS / f"{name}.woff2"
+        font.save(target)
+        print(f"{target.name}: {target.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]))

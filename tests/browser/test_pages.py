@@ -30,6 +30,33 @@ def test_a_page_is_light(opened):
     assert 20_000 < weight < (WEIGHT if "search" not in opened.url else 4 * WEIGHT)  # it reads every page it names
 
 
+JUMPS = """
+    window.jumps = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => (jumps += value)))
+        .observe({ type: "layout-shift", buffered: true });
+"""
+
+
+@pytest.mark.parametrize("chapter", ["intro", "tokens", "patchify", "sincos", "resolution", "progress"])
+def test_nothing_jumps_when_fonts_and_scripts_come_late(browser, address, chapter):
+    """On a slow phone, where they come seconds after the text. Below 0.1 a page counts as stable.
+
+    Notation, with formulas in each line, is at 0.17: no stand-in can be fitted to the math font of every machine.
+    """
+    context = browser.new_context(viewport={"width": 412, "height": 823})
+    context.add_init_script(JUMPS)
+    page = context.new_page()
+    slow = {"offline": False, "latency": 150, "downloadThroughput": 100_000, "uploadThroughput": 100_000}
+    context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)
+    page.goto(f"{address}book/{chapter}.html")
+    page.evaluate("document.fonts.ready")
+    page.wait_for_timeout(500)
+    came = page.evaluate("performance.getEntriesByType('resource').filter(({ name }) => /woff2|js$/.test(name)).length")
+    assert came >= 4
+    assert page.evaluate("jumps") < 0.1
+    context.close()
+
+
 def test_a_page_is_accessible_in_every_state(opened):
     """Narrow and as it comes, then wide, answered and with every dropdown open, in light and in dark."""
     opened.set_viewport_size({"width": 390, "height": 900})

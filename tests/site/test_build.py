@@ -1,5 +1,6 @@
 """What must break the build does, and what an author may write does not."""
 
+import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -170,6 +171,18 @@ def test_a_page_whose_text_alone_has_changed_keeps_what_its_cells_gave(tmp_path)
     built(whole=False)
     built()
     assert done == [2, 2, 3, 3, 5]
+
+
+def test_a_changed_style_sheet_reaches_every_page(tmp_path):
+    """The pages carry it. Its time is what counts, so its text may stay."""
+    written = []
+    for touched in (False, False, True):
+        if touched:
+            os.utime(ROOT / "book/_theme/course/static/course.css")
+        result = build(tmp_path, {"one": "# One\n"}, whole=False)
+        assert result.returncode == 0, result.stdout + result.stderr
+        written.append((tmp_path / "_build/html/one.html").stat().st_mtime_ns)
+    assert written[0] == written[1] < written[2]
 
 
 def test_solutions_can_be_hidden(good, tmp_path):

@@ -27,12 +27,22 @@ def test_what_a_page_depends_on_is_there(site):
 
 
 def test_the_math_font_has_what_the_formulas_use(site):
-    from subset_fonts import RANGES, codepoints
+    from subset_fonts import FORMULAS, codepoints
 
     formulas = [math for path in site.rglob("*.html") for math in page(path).find_all("math")]
     used = set("".join(text for math in formulas for text in math.stripped_strings))
     assert len(formulas) > 1000 and "∑" in used
-    assert used - set(map(chr, codepoints(RANGES))) == set()
+    assert used - set(map(chr, codepoints(FORMULAS))) == set()
+
+
+def test_the_text_fonts_have_what_the_pages_say(site):
+    from subset_fonts import FORMULAS, TEXT, codepoints
+
+    texts = [text for path in site.rglob("*.html") for text in page(path).find_all(string=True)]
+    used = set("".join(text for text in texts if not text.find_parent(["math", "script", "style"])))
+    assert "é" in used and "→" in used  # an arrow is taken from the math font
+    names, marks = set("ćčŁ"), set("○●")  # no Latin file of these faces has them
+    assert used - set(map(chr, [*codepoints(TEXT), *codepoints(FORMULAS)])) - names - marks - set("\n\u200b") == set()
 
 
 def test_no_link_inside_the_site_is_dead(site):
