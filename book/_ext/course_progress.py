@@ -1,5 +1,7 @@
 """`{progress}`: every exercise and question of the course, for the reader's own record (book/widgets/progress.js)."""
 
+from collections import Counter
+
 from course_html import tag
 from course_site import add_module
 from docutils import nodes
@@ -36,18 +38,35 @@ def _pages(env):
 
 def fill(app, doctree, docname):
     for place in list(doctree.findall(Course)):
-        rows = []
+        rows, numbers = [], Counter()
         for page in _pages(app.env):
             record = app.env.metadata[page].get("record", [])
             if record:
                 uri = app.builder.get_relative_uri(docname, page)
                 title = app.env.titles[page].astext()
+                numbers.update(one["kind"] for one in record)
                 cells = [_cell(uri, [one for one in record if one["kind"] == kind]) for kind in ("exercise", "quiz")]
                 head = tag("th", tag("a", nodes.Text(title), href=uri), scope="row")
                 rows.append(tag("tr", head, *cells))
         heads = (tag("th", nodes.Text(text), scope="col") for text in ("Chapter", "Exercises", "Questions"))
         table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), classes=["progress"])
-        place.replace_self(tag("div", table, classes=["table-box"]))
+        place.replace_self([_tools(numbers), tag("div", table, classes=["table-box"])])
+
+
+def _tools(numbers):
+    """What widgets/progress.js brings to life, on the page from the start: nothing moves when the script comes."""
+    said = "0 of {exercise} exercises solved, 0 of {quiz} questions answered rightly."
+    buttons = (
+        tag("button", nodes.Text(text), type="button", classes=["solve-button"])
+        for text in ("Export", "Import", "Forget all")
+    )
+    return tag(
+        "div",
+        tag("p", nodes.Text(said.format(**numbers)), classes=["progress-total"]),
+        tag("div", *buttons, classes=["solve-buttons"]),
+        tag("p", classes=["progress-said"], role="status"),
+        classes=["progress-tools"],
+    )
 
 
 def _cell(uri, entries):
@@ -55,7 +74,9 @@ def _cell(uri, entries):
         tag("li", tag("a", nodes.Text(one["title"]), href=f"{uri}#{one['anchor']}"), data_record=one["name"])
         for one in entries
     ]
-    return tag("td", tag("ul", *items)) if items else tag("td", nodes.Text("–"))
+    if not items:
+        return tag("td", nodes.Text("–"))
+    return tag("td", tag("span", nodes.Text(f"0 of {len(items)}"), classes=["count"]), tag("ul", *items))
 
 
 def setup(app):

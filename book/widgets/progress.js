@@ -11,19 +11,17 @@ export function isDone(name) {
   return Boolean(kept?.solved ?? kept?.right);
 }
 
-function mark(element, className, text) {
-  const found = element.querySelector(`:scope > .${className}`) ?? document.createElement("span");
-  found.className = className;
-  found.textContent = text;
-  return found;
-}
-
 function show() {
-  for (const item of items) item.append(mark(item, "done", isDone(item.dataset.record) ? " ✓ done" : ""));
+  for (const item of items) {
+    item.querySelector(".done")?.remove();
+    if (!isDone(item.dataset.record)) continue;
+    const mark = Object.assign(document.createElement("span"), { className: "done", textContent: " ✓ done" });
+    item.append(mark);
+  }
   for (const cell of table.querySelectorAll("td:has(li)")) {
     const all = [...cell.querySelectorAll("[data-record]")];
     const done = all.filter((item) => isDone(item.dataset.record)).length;
-    cell.prepend(mark(cell, "count", `${done} of ${all.length}`));
+    cell.querySelector(".count").textContent = `${done} of ${all.length}`;
   }
   const share = (kind) => {
     const all = items.filter((item) => item.dataset.record.startsWith(kind));
@@ -32,13 +30,6 @@ function show() {
   const [solved, exercises] = share("exercise/");
   const [right, questions] = share("quiz/");
   total.textContent = `${solved} of ${exercises} exercises solved, ${right} of ${questions} questions answered rightly.`;
-}
-
-function makeButton(text, action) {
-  const button = document.createElement("button");
-  Object.assign(button, { type: "button", className: "solve-button", textContent: text });
-  button.addEventListener("click", action);
-  return button;
 }
 
 function exportRecord() {
@@ -68,14 +59,12 @@ function reset() {
   said.textContent = "Everything is forgotten.";
 }
 
-const total = Object.assign(document.createElement("p"), { className: "progress-total" });
-const said = Object.assign(document.createElement("p"), { className: "progress-said" });
-said.setAttribute("role", "status");
+const [total, said] = ["total", "said"].map((name) => document.querySelector(`.progress-${name}`));
 const file = Object.assign(document.createElement("input"), { type: "file", accept: ".json", hidden: true });
 file.addEventListener("change", importRecord);
-const buttons = document.createElement("div");
-buttons.className = "solve-buttons";
-buttons.append(makeButton("Export", exportRecord), makeButton("Import", () => file.click()), makeButton("Forget all", reset), file);
-table.closest(".table-box").before(total, buttons, said);
+said.before(file);
+const actions = [exportRecord, () => file.click(), reset];
+const buttons = document.querySelectorAll(".progress-tools button");
+for (const [number, button] of buttons.entries()) button.addEventListener("click", actions[number]);
 show();
 addEventListener("pageshow", show);
