@@ -101,11 +101,7 @@ def main():
     if packages and shutil.which("npm"):
         with tempfile.TemporaryDirectory() as scratch:
             html = shutil.copytree(SITE, Path(scratch) / "html")
-            runtime = package("pyodide@0.27.7") / "node_modules" / "pyodide"
-            for file in Path(packages).iterdir():
-                if file.suffix in (".whl", ".zip"):
-                    shutil.copyfile(file, runtime / file.name)
-            write_run(html, "", runtime)
+            write_run(html, "", packages)
             with served(html) as address:
                 for chapter in ("patchify", "pooling"):  # pooling needs SciPy
                     results[f"verdict, {chapter}"] = verdicts(address, chapter)

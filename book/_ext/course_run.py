@@ -1,10 +1,14 @@
 """What the pages need to run Python: the course's own code as a wheel, and where Pyodide lies."""
 
+import base64
 import hashlib
 import io
 import json
 import os
 import shutil
+import subprocess
+import tarfile
+import tempfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -13,6 +17,8 @@ from autograder.exercise import CHAPTERS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("numpy", "scipy")  # SciPy is loaded only where a reader's code imports it: it costs seconds and 20 MB
+NPM_PACKAGE = "pyodide@0.27.7"  # the release of _config.yml's pyodide_address
+NPM_SHA512 = "RUSVJlhQdfWfgO9hVHCiXoG+nVZQRS5D9FzgpLJ/VcgGBLSAKoPL8kTiOikxbHQm1kRISeWUBdulEgO26qpSRA=="
 RUNTIME = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 
 
@@ -49,32 +55,71 @@ def wheel():
     return f"{stem}-py3-none-any.whl", content.getvalue()
 
 
-def runtime_files(folder):
-    """The files of a Pyodide folder that the site needs.
+def runtime_from_npm(folder):
+    """Put the files of Pyodide itself, without any packages, into a folder, as npm has them.
 
     Raises
     ------
     ValueError
-        If one is missing, or a package is not the one that `pyodide-lock.json` names.
+        If npm is not here or does not bring the package, or brings another one than the one known here.
     """
-    folder = Path(folder)
-    missing = [name for name in RUNTIME if not (folder / name).is_file()]
+    if not shutil.which("npm"):
+        raise ValueError(f"npm, which brings {NPM_PACKAGE}, is not here")
+    with tempfile.TemporaryDirectory() as scratch:
+        done = subprocess.run(["npm", "pack", "--silent", NPM_PACKAGE], cwd=scratch, capture_output=True, text=True)
+        if done.returncode:
+            raise ValueError(f"npm did not bring {NPM_PACKAGE}: {done.stderr.strip()[-300:]}")
+        [packed] = Path(scratch).iterdir()
+        if base64.b64encode(hashlib.sha512(packed.read_bytes()).digest()).decode() != NPM_SHA512:
+            raise ValueError(f"npm brought another {NPM_PACKAGE} than the one whose sum is known here")
+        folder.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(packed) as archive:
+            for name in RUNTIME:
+                (folder / name).write_bytes(archive.extractfile(f"package/{name}").read())
+
+
+def runtime_files(folder, cache=ROOT / "_build" / NPM_PACKAGE):
+    """The files of Pyodide that the site needs: of a folder with a release, or with its packages alone.
+
+    Where the folder has none of Pyodide's own files, they come from npm, into `cache`, once.
+
+    Raises
+    ------
+    ValueError
+        If a file is missing, or a package is not the one that `pyodide-lock.json` names.
+    """
+    folder = own = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"PYODIDE={folder} is no folder")
+    if not any((folder / name).exists() for name in RUNTIME):
+        own = cache
+        if not all((own / name).exists() for name in RUNTIME):
+            try:
+                runtime_from_npm(own)
+            except ValueError as error:
+                raise ValueError(f"PYODIDE={folder}: no {', '.join(RUNTIME)} there, and {error}") from error
+    files = [own / name for name in RUNTIME]
+    missing = [file.name for file in files if not file.is_file()]
     if missing:
         raise ValueError(f"PYODIDE={folder}: no {', '.join(missing)} there")
-    packages = json.loads((folder / "pyodide-lock.json").read_text())["packages"]
-    files, wanted = list(RUNTIME), set(PACKAGES)
+    packages = json.loads((own / "pyodide-lock.json").read_text())["packages"]
+    wanted = set(PACKAGES)
     while wanted:
         package = packages[wanted.pop()]
         file = folder / package["file_name"]
-        if file.name in files:
+        if file in files:
             continue
         if not file.is_file():
-            raise ValueError(f"PYODIDE={folder}: no {file.name} there")
-        if hashlib.sha256(file.read_bytes()).hexdigest() != package["sha256"]:
+            missing.append(file.name)
+        elif hashlib.sha256(file.read_bytes()).hexdigest() != package["sha256"]:
             raise ValueError(f"PYODIDE={folder}: {file.name} is not the file that pyodide-lock.json names")
-        files.append(file.name)
+        files.append(file)
         wanted.update(package["depends"])
-    return [folder / name for name in files]
+    if missing:
+        raise ValueError(
+            f"PYODIDE={folder}: no {', '.join(sorted(missing))} there; Pyodide's own distribution has them"
+        )
+    return files
 
 
 def write_run(html, address, folder=""):

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from course_run import runtime_files, write_run
 from playwright.sync_api import sync_playwright
 from serving import CHROMIUM, FLAGS, served
 
@@ -20,23 +21,23 @@ def address(site):
 
 
 @pytest.fixture(scope="session")
-def runtime(npm):
-    """A folder with Pyodide and its packages, as `make book PYODIDE=<folder>` takes one."""
+def runtime():
+    """A folder with Pyodide's packages, as `make book PYODIDE=<folder>` takes one."""
     packages = os.environ.get("PYODIDE_PACKAGES")
     if not packages:
         pytest.skip(f"PYODIDE_PACKAGES names no folder with Pyodide's packages ({PACKAGES})")
-    folder = npm("pyodide@0.27.7") / "node_modules" / "pyodide"
-    for file in Path(packages).iterdir():
-        if file.suffix in (".whl", ".zip"):
-            shutil.copyfile(file, folder / file.name)
-    return folder
+    try:
+        runtime_files(packages)
+    except ValueError as error:
+        if "npm did not bring" in str(error) or "npm, which brings" in str(error):
+            pytest.skip(str(error))
+        raise
+    return Path(packages)
 
 
 @pytest.fixture(scope="session")
 def solving(site, runtime, tmp_path_factory):
     """The address of the site with Pyodide in it."""
-    from course_run import write_run
-
     html = tmp_path_factory.mktemp("site") / "html"
     shutil.copytree(site, html)
     write_run(html, "", runtime)

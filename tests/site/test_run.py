@@ -1,17 +1,24 @@
 """What the pages run Python with: the wheel, the runtime's sums, and the code of an editor."""
 
+import base64
 import hashlib
 import json
+import os
 import subprocess
 import sys
+import tarfile
 import zipfile
+from pathlib import Path
 
+import course_run
 import pytest
+import yaml
 from course_run import RUNTIME, chapters, runtime_files, wheel, write_run
 
 from autograder.page import solve
 from autograder.source import exercise_texts
 
+ROOT = Path(__file__).parents[2]
 FILES = {"numpy": "numpy.whl", "scipy": "scipy.whl", "openblas": "openblas.zip"}
 
 
@@ -37,6 +44,62 @@ def test_the_site_takes_what_it_needs_of_the_runtime(pyodide, tmp_path):
     assert names == {*RUNTIME, *FILES.values()}
     settings = json.loads((tmp_path / "html/run/settings.json").read_text())
     assert settings["pyodide"] == "pyodide/" and "example.org" not in str(settings)
+
+
+@pytest.fixture
+def npm(pyodide, tmp_path, monkeypatch):
+    """A stand-in for npm, which packs what the folder above holds; the real one serves the tests of the pages."""
+    with tarfile.open(tmp_path / "pyodide.tgz", "w:gz") as archive:
+        for name in (*RUNTIME, "console.html"):
+            archive.add(pyodide / name, f"package/{name}")
+            (pyodide / name).unlink()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (tmp_path / "npm").write_text(f'#!/bin/sh\ncp {tmp_path}/pyodide.tgz .; echo "$*" >> {tmp_path}/calls\n')
+    (tmp_path / "npm").chmod(0o755)
+    sum = base64.b64encode(hashlib.sha512((tmp_path / "pyodide.tgz").read_bytes()).digest()).decode()
+    monkeypatch.setattr(course_run, "NPM_SHA512", sum)
+    return tmp_path
+
+
+def test_a_folder_of_packages_is_filled_from_npm_once(pyodide, npm, tmp_path):
+    for _ in range(2):
+        files = runtime_files(pyodide, cache=tmp_path / "cache")
+        assert {file.name for file in files} == {*RUNTIME, *FILES.values()}
+        assert (tmp_path / "cache/pyodide.mjs").read_text() == "pyodide.mjs"
+    assert (tmp_path / "calls").read_text().split() == ["pack", "--silent", course_run.NPM_PACKAGE]
+
+
+def test_another_package_of_npm_is_refused(pyodide, npm, tmp_path, monkeypatch):
+    monkeypatch.setattr(course_run, "NPM_SHA512", "another")
+    with pytest.raises(ValueError, match=r"no pyodide\.mjs, .* there, and npm brought another pyodide@"):
+        runtime_files(pyodide, cache=tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(("script", "said"), [(None, "is not here"), ("echo no network >&2; exit 1", "no network")])
+def test_without_npm_the_files_are_named(pyodide, npm, tmp_path, monkeypatch, script, said):
+    if script:
+        (tmp_path / "npm").write_text(f"#!/bin/sh\n{script}\n")
+    else:
+        monkeypatch.setenv("PATH", "")
+    with pytest.raises(ValueError, match=rf"no pyodide\.mjs, .*, pyodide-lock\.json there, and npm.*{said}"):
+        runtime_files(pyodide, cache=tmp_path / "cache")
+
+
+def test_npm_brings_the_release_that_the_pages_load_from_outside():
+    settings = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]
+    assert f"/v{course_run.NPM_PACKAGE.partition('@')[2]}/" in settings["pyodide_address"]
+
+
+def test_a_wrong_folder_is_named_before_anything_is_built():
+    done = subprocess.run(
+        [sys.executable, "book/build.py", "build", "."],
+        cwd=ROOT,
+        env=os.environ | {"PYODIDE": "nowhere"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "PYODIDE=nowhere is no folder\n")
 
 
 @pytest.mark.parametrize("name", ["pyodide.asm.wasm", "openblas.zip"])
