@@ -57,6 +57,59 @@ def test_nothing_jumps_when_fonts_and_scripts_come_late(browser, address, chapte
     context.close()
 
 
+CROWDED = """() => [...document.querySelectorAll("article svg")].flatMap((svg) => {
+    const frame = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")]
+        .filter((text) => text.textContent.trim() && text.checkVisibility())
+        .filter((text) => Math.abs(text.getScreenCTM().b) < 0.01)  // of turned text the box tells little
+        .map((text) => [text.textContent.trim(), text.getBoundingClientRect()]);
+    const over = texts.filter(([, box]) => box.left < frame.left - 1 || box.right > frame.right + 1
+        || box.top < frame.top - 4 || box.bottom > frame.bottom + 4);  // lines are taller than letters
+    const pairs = texts.flatMap(([one, a], i) => texts.slice(i + 1).filter(([, b]) =>
+        Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 8).map(([other]) => [one, other]));
+    return [...over.map(([text]) => text), ...pairs];
+})"""
+STRUCK = """() => [...document.querySelectorAll("article svg")].flatMap((svg) => {
+    const texts = [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim() && text.checkVisibility());
+    const lines = [...svg.querySelectorAll("path")].filter((path) => !path.closest("defs")
+        && getComputedStyle(path).stroke !== "none" && path.getAttribute("d").split(/[ML]/).length < 400);
+    return texts.filter((text) => {
+        const box = text.getBBox();
+        return lines.some((path) => {
+            const there = text.getScreenCTM().inverse().multiply(path.getScreenCTM());
+            const length = path.getTotalLength();
+            let inside = 0;
+            for (let at = 0; at < length; at += Math.max(1, length / 600)) {
+                const { x, y } = path.getPointAtLength(at).matrixTransform(there);
+                if (Math.abs(x - box.x - box.width / 2) < box.width / 2 - 1
+                    && Math.abs(y - box.y - box.height * 0.52) < box.height * 0.22) inside++;
+            }
+            return inside > 1;
+        });
+    }).map((text) => text.textContent.trim());
+})"""
+
+
+def test_the_words_of_figures_stand_free(opened):
+    opened.add_style_tag(content="section { content-visibility: visible !important }")
+    assert opened.evaluate(CROWDED) == []
+    assert opened.evaluate(STRUCK) == []
+
+
+def test_words_that_do_not_stand_free_are_seen(visit):
+    page = visit("book/intro.html")
+    draw = """texts => document.querySelector("article").insertAdjacentHTML("beforeend",
+        `<svg width="200" height="50" viewBox="0 0 200 50">${texts}</svg>`)"""
+    page.evaluate(draw, '<text x="9" y="20">one</text><text x="90" y="20">two</text>')
+    assert page.evaluate(CROWDED) == []
+    page.evaluate(draw, '<text x="9" y="20">one</text><text x="19" y="24">two</text><text x="190" y="20">out</text>')
+    assert page.evaluate(CROWDED) == ["out", ["one", "two"]]
+    assert page.evaluate(STRUCK) == []
+    page.evaluate(draw, '<text x="9" y="20">struck</text><path d="M 20 0 L 20 40" stroke="red"/>')
+    assert page.evaluate(STRUCK) == ["struck"]
+
+
 def test_a_page_is_accessible_in_every_state(opened):
     """Narrow and as it comes, then wide, answered and with every dropdown open, in light and in dark."""
     opened.set_viewport_size({"width": 390, "height": 900})
