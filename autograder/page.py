@@ -40,10 +40,10 @@ def solve(name, code, setup=(), before=(), checking=False):
     space = {"__name__": "__main__", "check": check}
     for cell in setup:
         exec(cell, space)
-    for other in before:
-        _define(other, space)
+    for number, other in enumerate(before, 1):
+        _define(other, f"<another exercise, {number}>", space)
     file = f"{name}.py"
-    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+    _keep_lines(code, file)
     try:
         _run_cell(code, file, space)
     except BaseException as error:  # SystemExit too is the reader's
@@ -65,13 +65,19 @@ def _answer(kind, message, line=None):
     return json.dumps({"kind": kind, "message": message, "line": line})
 
 
-def _define(code, space):
+def _keep_lines(code, file):
+    """Have the lines of a cell at hand when an error is described."""
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+
+
+def _define(code, file, space):
     """Take over functions and imports, not what else the code does; a fault in it is its own exercise's matter."""
+    _keep_lines(code, file)
     with contextlib.suppress(Exception):
         for node in ast.parse(code).body:
             if isinstance(node, DEFINITIONS):
                 with contextlib.suppress(Exception):
-                    exec(compile(ast.Module([node], []), "<another exercise>", "exec"), space)
+                    exec(compile(ast.Module([node], []), file, "exec"), space)
 
 
 def _run_cell(code, file, space):

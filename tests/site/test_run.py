@@ -155,3 +155,10 @@ def test_other_exercises_are_defined_but_not_run(capsys):
     before = ["print('no')\nimport math\ndef g(x):\n    return math.floor(x)", "def broken(:"]
     solve("patchify", "g(2.5)", [], before)
     assert capsys.readouterr().out == "2\n"
+
+
+def test_a_function_that_needs_an_unwritten_one_is_told_which():
+    stub = exercise_texts("pooling")["mean_then_norm"].stub
+    code = "def norm_then_mean(*inputs, **more):\n    return mean_then_norm(*inputs, **more)"
+    said = json.loads(solve("norm_then_mean", code, ["import numpy as np"], [stub], True))
+    assert said["kind"] == "failed" and "calls mean_then_norm, which is not written yet" in said["message"]
