@@ -40,7 +40,8 @@ class Notebook(SphinxDirective):
         folder = "gpu" if self.env.docname.startswith("book/gpu/") else chapter
         if not (ROOT / "exercises" / folder / f"{chapter}.ipynb").exists():
             logger.warning("no notebook of chapter %r: run make exercises", chapter, location=self.get_location())
-        return [tag("p", *notebook_links(self, folder, chapter), classes=["notebook-links"])]
+        lab = nodes.inline("", " · ", *parse_inline(self, "[In JupyterLab](start-lab)"))
+        return [tag("p", *notebook_links(self, folder, chapter), lab, classes=["notebook-links"])]
 
 
 class Task(SphinxDirective):

@@ -123,7 +123,9 @@ def test_what_finds_the_site_and_what_is_found(site):
     assert all((site / one.removeprefix(address)).is_file() for one in found)
     for path in site.glob("book/**/*.html"):
         soup = page(path)
-        assert soup.find("meta", attrs={"name": "description"})["content"].strip(), path
+        said = soup.find("meta", attrs={"name": "description"})["content"]
+        opening = soup.select_one("article section > p:not(.notebook-links)")  # a list of references has none
+        assert said.strip() if opening is None else said.split()[:2] == opening.text.split()[:2], path
         picture = soup.find("meta", property="og:image")["content"]
         assert (site / picture.removeprefix(address)).is_file()
 
@@ -137,6 +139,22 @@ def test_the_front_page_maps_every_chapter(site):
     assert all(item.find_all("p")[1].text.strip() for item in found)
     tokens = found[chapters.index("book/tokens")]
     assert tokens.find_all("p")[1].text == "A Transformer reads no words and no pixels. What does it read?"
+
+
+def test_each_chapter_leads_to_its_notebook(site):
+    """To download, to Colab, and to how it is opened in JupyterLab."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    chapters = [chapter["file"] for part in toc["parts"] if part.get("numbered") for chapter in part["chapters"]]
+    for chapter in chapters:
+        path = site / f"{chapter}.html"
+        download, colab, lab = page(path).select_one(".notebook-links").find_all("a")
+        notebook = (path.parent / download["href"]).resolve()
+        assert notebook.suffix == ".ipynb" and notebook.is_file()
+        assert colab["href"].startswith("https://colab.research.google.com/github/")
+        assert colab["href"].endswith(f"/exercises/{notebook.relative_to(site.resolve() / 'notebooks')}")
+        target, _, anchor = lab["href"].partition("#")
+        assert (path.parent / target).resolve() == site.resolve() / "book/start.html"
+        assert "make lab" in page(site / "book/start.html").find(id=anchor).find_parent("section").text
 
 
 def test_a_missing_page_leads_back(site):
