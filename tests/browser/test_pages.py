@@ -313,6 +313,29 @@ def test_search_finds_a_chapter(visit):
     page.locator("#search-results a", has_text="Patchify").first.wait_for()
 
 
+@pytest.mark.parametrize("words", ["rotary", "half-pixel convention", "GELU"])
+def test_search_shows_the_section_in_which_the_words_stand(visit, words):
+    """Also where their stem is no part of them: rotari."""
+    page = visit(f"search.html?q={words}", until="networkidle")
+    summaries = page.locator("#search-results .context")
+    assert summaries.count() >= 3
+    first = words.lower().split("-")[0]
+    for said in page.locator("#search-results li:has(.context)").all_inner_texts():
+        assert first in said.lower() and "Open in Colab" not in said
+    links = page.locator("#search-results .context a")
+    for number in range(links.count()):
+        where = links.nth(number).get_attribute("href")
+        text = page.evaluate(
+            """async (where) => {
+                const [address, id] = where.split("#");
+                const html = await (await fetch(address)).text();
+                return new DOMParser().parseFromString(html, "text/html").getElementById(id).textContent;
+            }""",
+            where,
+        )
+        assert first in text.lower(), where
+
+
 def test_code_is_copied(visit):
     page = visit(CHAPTER, permissions=["clipboard-read", "clipboard-write"])
     block = page.locator(".cell_input .highlight").first
