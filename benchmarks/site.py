@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import yaml
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).parents[1]
@@ -107,10 +108,12 @@ def main():
                     results[f"verdict, {chapter}"] = verdicts(address, chapter)
     if shutil.which("npm"):
         folder = package(LIGHTHOUSE)
-        heaviest = max((SITE / "book").glob("*.html"), key=lambda path: path.stat().st_size)
+        toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+        pages = [toc["root"]]
+        pages += [page["file"] for part in toc["parts"] if part.get("numbered") for page in part["chapters"]]
         with served(SITE) as address:
-            for path in ("book/intro.html", f"book/{heaviest.name}"):
-                results[f"Lighthouse, {path}"] = scores(folder, address + path)
+            for page in pages:
+                results[f"Lighthouse, {page}"] = scores(folder, f"{address}{page}.html")
     results["seconds to build a touched page again"] = {
         page: rebuild(page) for page in ("book/notation", "book/patchify", "book/resolution")
     }
