@@ -47,7 +47,7 @@ def test_the_site_takes_what_it_needs_of_the_runtime(pyodide, tmp_path):
 
 
 @pytest.fixture
-def npm(pyodide, tmp_path, monkeypatch):
+def fake_npm(pyodide, tmp_path, monkeypatch):
     """A stand-in for npm, which packs what the folder above holds; the real one serves the tests of the pages."""
     with tarfile.open(tmp_path / "pyodide.tgz", "w:gz") as archive:
         for name in (*RUNTIME, "console.html"):
@@ -61,7 +61,7 @@ def npm(pyodide, tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_folder_of_packages_is_filled_from_npm_once(pyodide, npm, tmp_path):
+def test_a_folder_of_packages_is_filled_from_npm_once(pyodide, fake_npm, tmp_path):
     for _ in range(2):
         files = runtime_files(pyodide, cache=tmp_path / "cache")
         assert {file.name for file in files} == {*RUNTIME, *FILES.values()}
@@ -69,7 +69,7 @@ def test_a_folder_of_packages_is_filled_from_npm_once(pyodide, npm, tmp_path):
     assert (tmp_path / "calls").read_text().split() == ["pack", "--silent", course_run.NPM_PACKAGE]
 
 
-def test_another_package_of_npm_is_refused(pyodide, npm, tmp_path, monkeypatch):
+def test_another_package_of_npm_is_refused(pyodide, fake_npm, tmp_path, monkeypatch):
     monkeypatch.setattr(course_run, "NPM_SHA512", "another")
     with pytest.raises(ValueError, match=r"no pyodide\.mjs, .* there, and npm brought another pyodide@"):
         runtime_files(pyodide, cache=tmp_path / "cache")
@@ -77,7 +77,7 @@ def test_another_package_of_npm_is_refused(pyodide, npm, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("script", "said"), [(None, "is not here"), ("echo no network >&2; exit 1", "no network")])
-def test_without_npm_the_files_are_named(pyodide, npm, tmp_path, monkeypatch, script, said):
+def test_without_npm_the_files_are_named(pyodide, fake_npm, tmp_path, monkeypatch, script, said):
     if script:
         (tmp_path / "npm").write_text(f"#!/bin/sh\n{script}\n")
     else:
