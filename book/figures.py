@@ -106,7 +106,7 @@ def svg(fig, alt):
     box = re.search(r'viewBox="([^"]*)"', text)[1]
     head = (
         f'<svg role="img" aria-label="{html.escape(" ".join(alt.split()))}" '
-        f'style="width:{width:.0f}px;min-width:{0.7 * width:.0f}px" viewBox="{box}">'
+        f'style="width:{width:.0f}px;min-width:{0.57 * width:.0f}px" viewBox="{box}">'
     )
     return head + re.sub(r"^<svg[^>]*>", "", text)
 

@@ -167,7 +167,8 @@ def norm_then_mean(X, n_prefix, gain, shift, eps=1e-6):
 #
 # - `q`, shape $(d,)$, the query, and `n_heads`, the number $h$ of heads of width $d_h = d / h$;
 # - `W_q`, `W_k`, `W_v`, `W_o`, shape $(d, d)$, with the biases `b_q`, `b_k`, `b_v`, `b_o`;
-# - `ln_gain`, `ln_shift`, shape $(d,)$; `W_1` $(d, d_{\text{ff}})$, `b_1`, `W_2` $(d_{\text{ff}}, d)$, `b_2`.
+# - `ln_gain`, `ln_shift`, shape $(d,)$; `W_1` $(d, d_{\text{ff}})$, `b_1` $(d_{\text{ff}},)$, `W_2`
+#   $(d_{\text{ff}}, d)$, `b_2` $(d,)$.
 #
 # Weights multiply from the right. The query is projected by `W_q` like any other query. Head number 0 takes the
 # first $d_h$ numbers of the projected vectors, head 1 the next ones, and so on. Scores are divided by

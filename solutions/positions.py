@@ -470,7 +470,7 @@ def packed_attention_mask(lengths):
     whole = counts.size == 0 or counts.dtype.kind in "iu"
     if counts.ndim != 1 or not whole or (counts < 1).any():
         raise ValueError(f"lengths must be positive integers, not {lengths!r}")
-    image = np.repeat(np.arange(counts.size), counts.astype(np.int64))  # (T,)
+    image = np.repeat(np.arange(counts.size), counts.astype(np.intp))  # (T,)
     return image[:, None] == image
     ### END SOLUTION
 

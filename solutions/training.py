@@ -323,7 +323,7 @@ def pick_machine():
     """
     if not torch.cuda.is_available():
         threads = torch.get_num_threads()
-        return Machine("cpu", "float32", False, f"CPU, {threads} threads")
+        return Machine("cpu", "float32", False, f"CPU, {threads} thread{'s' * (threads > 1)}")
     precise = torch.cuda.is_bf16_supported(including_emulation=False)
     compiles = torch.cuda.get_device_capability() >= (7, 0)
     precision = "bfloat16" if precise else "float16"
@@ -346,7 +346,7 @@ def settings_for(machine, full, reduced):
     if machine.device == "cuda":
         return full
     changes = [f"{key} {reduced[key]} instead of {full[key]}" for key in full if reduced[key] != full[key]]
-    print(f"No GPU here ({machine.name}), so this run is smaller: {', '.join(changes)}.")
+    print(f"No GPU here ({machine.name}), so this run is smaller:", *changes, sep="\n  ")
     return reduced
 
 

@@ -55,7 +55,7 @@ def fill(app, doctree, docname):
 
 def _tools(numbers):
     """What widgets/progress.js brings to life, on the page from the start: nothing moves when the script comes."""
-    said = "0 of {exercise} exercises solved, 0 of {quiz} questions answered rightly."
+    said = "0 of {exercise} exercises solved, 0 of {quiz} questions answered correctly."
     buttons = (
         tag("button", nodes.Text(text), type="button", classes=["solve-button"])
         for text in ("Export", "Import", "Forget all")

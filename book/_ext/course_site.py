@@ -25,6 +25,7 @@ WIDGETS = ROOT / "book" / "widgets"
 STYLE = ROOT / "book" / "_theme" / "course" / "static" / "course.css"
 # What the cells of the pages call and read
 CALLED = ("solutions/*.py", "autograder/**/*", "book/*.py", "book/gpu/results/*", "benchmarks/results/*.json")
+BREAKS = re.compile(r"(?<=[a-z0-9)]_)|(?<=\w\w[.=(/])")  # in the middle of a long name
 PICTURE = re.compile(r"data:image/(\w+);base64,([\w+/=]{2000,})")
 SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "exercises/*/*.ipynb", *CALLED)
 
@@ -93,9 +94,18 @@ def require_alt_text(app, doctree):
 
 
 def box_tables(app, doctree):
-    """Give each table a box to scroll in on a phone; a header names its column, and one without words names none."""
+    """Give each table a box to scroll in on a phone, and its code places to break at.
+
+    A header names its column, and one without words names none; a row of such headers is left out.
+    """
     for table in list(doctree.findall(nodes.table)):
-        for head in table.findall(nodes.thead):
+        for code in table.findall(nodes.literal):
+            pieces = [nodes.Text(piece) for piece in BREAKS.split(code.astext()) if piece]
+            code[:] = [node for piece in pieces for node in (piece, nodes.raw("", "<wbr>", format="html"))][:-1]
+        for head in list(table.findall(nodes.thead)):
+            if not head.astext().strip():
+                head.parent.remove(head)
+                continue
             for entry in list(head.findall(nodes.entry)):
                 name = {"scope": "col"} if entry.astext().strip() else {}
                 entry.replace_self(tag("th" if name else "td", *entry.children, classes=entry["classes"], **name))

@@ -7,10 +7,10 @@ import { columns, learned, numbers, rows } from "./trained.js";
 // What each scheme is called, and the width and base that it is mostly used with
 export const SCHEMES = {
   none: { name: "no positions" },
-  learned: { name: "learned: one table" },
-  factorized: { name: "learned: rows and columns" },
-  raster: { name: "sines of the raster number", d: 768, base: 10000 },
-  sincos: { name: "sines of column and row", d: 768, base: 10000 },
+  learned: { name: "learned table" },
+  factorized: { name: "learned, factorized" },
+  raster: { name: "sines of the number", d: 768, base: 10000 },
+  sincos: { name: "sines on the grid", d: 768, base: 10000 },
   axial: { name: "axial RoPE", d: 64, base: 100 },
   mixed: { name: "mixed RoPE", d: 64, base: 10 },
 };

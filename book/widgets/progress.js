@@ -29,7 +29,7 @@ function show() {
   };
   const [solved, exercises] = share("exercise/");
   const [right, questions] = share("quiz/");
-  total.textContent = `${solved} of ${exercises} exercises solved, ${right} of ${questions} questions answered rightly.`;
+  total.textContent = `${solved} of ${exercises} exercises solved, ${right} of ${questions} questions answered correctly.`;
 }
 
 function exportRecord() {

@@ -36,7 +36,7 @@ def test_what_is_solved_is_shown(page):
     assert row.locator(".count").nth(1).inner_text().startswith("1 of ")
     assert row.locator("li", has_text="✓").count() == 2
     total = page.locator(".progress-total").inner_text()
-    assert re.fullmatch(r"1 of (\d+) exercises solved, 1 of \d+ questions answered rightly\.", total)
+    assert re.fullmatch(r"1 of (\d+) exercises solved, 1 of \d+ questions answered correctly\.", total)
     assert violations(page) == []
 
 

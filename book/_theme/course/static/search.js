@@ -23,6 +23,7 @@ function excerpt(text, words) {
 Search.makeSearchSummary = (html, stems) => {
   const main = new DOMParser().parseFromString(html, "text/html").querySelector('[role="main"]');
   for (const noise of main.querySelectorAll(NOISE)) noise.remove();
+  for (const power of main.querySelectorAll("msup > :last-child")) power.prepend("^");
   const words = [...typed, ...stems];
   let best = null;
   for (const block of main.querySelectorAll(BLOCKS)) {
