@@ -179,6 +179,21 @@ def check(function, name=None, *, hidden=False):
     CheckFailed
         With the message of the first check that fails.
     """
+    print(checked(function, name, hidden=hidden))
+
+
+def checked(function, name=None, *, hidden=False):
+    """Check a function as `check` does, and return the line that `check` prints.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    CheckFailed
+        With the message of the first check that fails.
+    """
     name = str(name or getattr(function, "__name__", function))
     known = names()
     if not name.isidentifier():  # a lambda, a partial
@@ -193,7 +208,7 @@ def check(function, name=None, *, hidden=False):
     if not verdict.passed:
         first = verdict.failures[0]
         raise CheckFailed(first.message)
-    print(f"{name}: {len(verdict.subtests)} of {len(verdict.subtests)} checks pass")
+    return f"{name}: {len(verdict.subtests)} of {len(verdict.subtests)} checks pass"
 
 
 @functools.lru_cache(maxsize=300)  # a class is asked the same: enough for all chapters at one seed

@@ -4,13 +4,17 @@ The page's worker calls `solve`. This file and what it imports need nothing but 
 """
 
 import ast
+import builtins
 import contextlib
 import json
 import linecache
+import re
 import sys
 import traceback
 
-from autograder.judge import CheckFailed, check
+import numpy as np
+
+from autograder.judge import CheckFailed, check, checked
 
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
@@ -37,6 +41,29 @@ def solve(name, code, setup=(), before=(), checking=False):
         JSON: `kind` ("ran", "passed", "failed" or "error"), `message`, and `line`, the line of the
         code where an error stands, or null. What the code prints goes to stdout and stderr.
     """
+    with _as_they_were():
+        return _solve(name, code, setup, before, checking)
+
+
+@contextlib.contextmanager
+def _as_they_were():
+    """What a reader's code does to NumPy and to the builtins ends with the run: Python stays for the next one."""
+    spaces = [vars(builtins), vars(np)]
+    kept, errors = [dict(space) for space in spaces], np.geterr()
+    builtins.input = _no_input
+    try:
+        yield
+    finally:
+        for space, before in zip(spaces, kept, strict=True):
+            space.update(before)
+        np.seterr(**errors)
+
+
+def _no_input(prompt=""):
+    raise RuntimeError("input() does not work on the page: write the value into your code")
+
+
+def _solve(name, code, setup, before, checking):
     space = {"__name__": "__main__", "check": check}
     for cell in setup:
         exec(cell, space)
@@ -47,16 +74,24 @@ def solve(name, code, setup=(), before=(), checking=False):
     try:
         _run_cell(code, file, space)
     except BaseException as error:  # SystemExit too is the reader's
-        return _answer("error", _traceback(error, file), _line(error, file))
+        return _error(error, code, file)
     if not checking:
         return _answer("ran", "")
     if not callable(space.get(name)):
         return _answer("failed", f"There is no function {name} in your code.")
     try:
-        check(space[name], name)
+        return _answer("passed", checked(space[name], name))
     except CheckFailed as failed:
         return _answer("failed", str(failed))
-    return _answer("passed", "")
+    except BaseException as error:  # KeyboardInterrupt, which is never an answer
+        return _error(error, code, file)
+
+
+def _error(error, code, file):
+    said = _traceback(error, file)
+    if isinstance(error, SyntaxError) and re.search(r"^\s*[%!]", code, re.MULTILINE):
+        said += "\nLines that begin with % or ! are for notebooks: take them out here."
+    return _answer("error", said, _line(error, file))
 
 
 def _answer(kind, message, line=None):
@@ -73,10 +108,10 @@ def _keep_lines(code, file):
 def _define(code, file, space):
     """Take over functions and imports, not what else the code does; a fault in it is its own exercise's matter."""
     _keep_lines(code, file)
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(SyntaxError, ValueError):
         for node in ast.parse(code).body:
             if isinstance(node, DEFINITIONS):
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(BaseException):  # a default argument may call sys.exit
                     exec(compile(ast.Module([node], []), file, "exec"), space)
 
 

@@ -39,17 +39,34 @@ function exportRecord() {
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
+/** Whether a file's entry is one that the pages write. */
+function isRecord([name, kept]) {
+  if (name.startsWith("exercise/")) return typeof kept?.code === "string" && typeof kept.solved === "boolean";
+  const answer = kept?.answer;
+  const isAnswer = typeof answer === "string" || (Array.isArray(answer) && answer.every(Number.isInteger));
+  return name.startsWith("quiz/") && isAnswer && typeof kept.right === "boolean";
+}
+
 async function importRecord() {
   const text = await file.files[0].text();
   file.value = "";
+  let record = [];
   try {
-    const record = Object.entries(JSON.parse(text)).filter(([name, kept]) => /^(exercise|quiz)\//.test(name) && kept);
-    for (const [name, kept] of record) write(name, kept);
-    show();
-    said.textContent = `${record.length} records loaded.`;
+    record = Object.entries(JSON.parse(text)).filter(isRecord);
   } catch {
-    said.textContent = "This file is no record of progress.";
+    // no JSON
   }
+  if (!record.length) {
+    said.textContent = "This file is no record of progress.";
+    return;
+  }
+  const other = record.filter(([name, { code }]) => code !== undefined && (read(name)?.code ?? code) !== code);
+  const question = `${other.length} exercises have other code in this browser. Replace it with the code of the file?`;
+  const replaced = other.length && !confirm(question) ? record.filter((one) => !other.includes(one)) : record;
+  const kept = replaced.filter(([name, value]) => write(name, value)).length;
+  show();
+  const lost = replaced.length - kept;
+  said.textContent = `${kept} of ${record.length} entries loaded.${lost ? " This browser keeps no more." : ""}`;
 }
 
 function reset() {

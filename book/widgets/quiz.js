@@ -5,7 +5,10 @@ import { read, write } from "./store.js";
 
 /** A number as people type it: 1,000 and 1 000 are a thousand, 2/3 and 2^10 are worked out; else NaN. */
 export function parseNumber(text) {
-  const plain = text.trim().replace(/(\d)[,\s](?=\d{3}(\D|$))/g, "$1").replace("−", "-");
+  const plain = text
+    .trim()
+    .replace(/(?<![\d.,])[1-9]\d{0,2}([,\s]\d{3})+(?!\d)/g, (thousands) => thousands.replace(/[,\s]/g, ""))
+    .replace(/[−–]/, "-");
   const parts = plain.match(/^(-?[\d.]+(?:e-?\d+)?)(?:\s*([/^])\s*(-?[\d.]+))?$/i);
   if (!parts) return NaN;
   const [first, second] = [Number(parts[1]), Number(parts[3])];

@@ -2,7 +2,7 @@
 
 import { makeEditor } from "./editor.js";
 import { whenNear } from "./near.js";
-import { read, write } from "./store.js";
+import { keyOf, read, write } from "./store.js";
 
 const TIME_LIMIT = 20000; // milliseconds
 const exercises = [...document.querySelectorAll(".exercise[data-solve]")].map(makeExercise);
@@ -31,6 +31,7 @@ function makeExercise(box) {
     box,
     name,
     chapter: box.dataset.chapter,
+    help,
     stub: stubBox.querySelector("pre").textContent.trimEnd(),
     editor: makeEditor({ label: `Your code for ${name}`, help: help.id }),
     verdict: make("div", { className: "solve-verdict" }),
@@ -38,7 +39,7 @@ function makeExercise(box) {
     output: make("pre", { className: "solve-output", tabIndex: 0, hidden: true }),
     solved: make("span", { className: "solve-solved" }),
     isUnsaved: false, // only then is it written when the page is left: another tab may know better
-    previous: null, // the code before Reset or a load, which can be brought back
+    replaced: [], // what stood there before each Reset or load, { code, solved }: it can be brought back
   };
   exercise.verdict.setAttribute("role", "status");
   exercise.busy.querySelector("progress").setAttribute("aria-label", "Python is busy");
@@ -49,7 +50,10 @@ function makeExercise(box) {
   exercise.stop = button("Stop", () => finish(exercise, "stopped", "Stopped."));
   exercise.stop.hidden = true;
   exercise.reset = button("Reset", () => reset(exercise));
-  const buttons = make("div", { className: "solve-buttons" }, exercise.check, exercise.run, exercise.stop, exercise.reset);
+  exercise.undo = button("Undo", () => undo(exercise));
+  exercise.undo.hidden = true;
+  const buttons = make("div", { className: "solve-buttons" });
+  buttons.append(exercise.check, exercise.run, exercise.stop, exercise.reset, exercise.undo);
   if (box.querySelector("details.hint")) buttons.append(button("Hint", () => openNext(exercise, "details.hint")));
   if (box.querySelector("details.solution")) buttons.append(button("Solution", () => openNext(exercise, "details.solution")));
   const { editor, busy, verdict, output } = exercise;
@@ -66,14 +70,19 @@ function makeExercise(box) {
   markSolved(exercise, Boolean(kept?.solved));
   let saving;
   exercise.editor.field.addEventListener("input", () => {
-    exercise.previous = null;
-    exercise.reset.textContent = "Reset";
     exercise.editor.mark(0);
     exercise.isUnsaved = true;
     clearTimeout(saving);
     saving = setTimeout(() => keep(exercise), 300);
   });
   addEventListener("pagehide", () => exercise.isUnsaved && keep(exercise));
+  addEventListener("storage", ({ key }) => {
+    // Another tab has written. What was typed here and is not kept yet stays.
+    if (key !== keyOf(`exercise/${name}`) || exercise.isUnsaved || running?.exercise === exercise) return;
+    const theirs = read(`exercise/${name}`);
+    exercise.editor.set(theirs?.code ?? exercise.stub);
+    markSolved(exercise, Boolean(theirs?.solved));
+  });
   exercise.editor.field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
@@ -87,8 +96,10 @@ function keep(exercise) {
   exercise.isUnsaved = false;
   const code = exercise.editor.field.value;
   const untouched = code.trimEnd() === exercise.stub;
-  if (untouched && !exercise.isSolved) write(`exercise/${exercise.name}`, null);
-  else write(`exercise/${exercise.name}`, { code, solved: exercise.isSolved });
+  const value = untouched && !exercise.isSolved ? null : { code, solved: exercise.isSolved };
+  if (!write(`exercise/${exercise.name}`, value)) {
+    exercise.help.textContent = "This browser keeps nothing: before you leave, download the notebook with your code.";
+  }
 }
 
 function markSolved(exercise, solved) {
@@ -115,19 +126,27 @@ function findHeading(text) {
 }
 
 function reset(exercise) {
-  const { field } = exercise.editor;
-  const bringBack = exercise.previous !== null;
-  const code = bringBack ? exercise.previous : exercise.stub;
-  exercise.previous = bringBack ? null : field.value;
-  replaceCode(exercise, code);
-  say(exercise, "", bringBack ? "Your code is back." : "The exercise is as it was.");
+  replaceCode(exercise, exercise.stub);
+  say(exercise, "", "The exercise is as it was.");
 }
 
 function replaceCode(exercise, code) {
+  const before = exercise.editor.field.value;
+  if (before !== code) exercise.replaced.push({ code: before, solved: exercise.isSolved });
+  put(exercise, { code, solved: false });
+}
+
+function undo(exercise) {
+  put(exercise, exercise.replaced.pop());
+  if (exercise.undo.hidden) exercise.reset.focus();
+  say(exercise, "", "Your code is back.");
+}
+
+function put(exercise, { code, solved }) {
   exercise.editor.set(code);
-  exercise.reset.textContent = exercise.previous === null ? "Reset" : "Undo";
+  exercise.undo.hidden = exercise.replaced.length === 0;
   exercise.output.hidden = true;
-  markSolved(exercise, false);
+  markSolved(exercise, solved);
   keep(exercise);
 }
 
@@ -142,16 +161,17 @@ function openNext(exercise, selector) {
 // --- Running ---------------------------------------------------------------------------------------------
 
 let worker = null;
-let running = null; // { exercise, checking, timer }
+let running = null; // { exercise, checking, code, timer }
 
 async function start(exercise, checking) {
   if (running) return;
-  running = { exercise, checking };
+  const code = exercise.editor.field.value;
+  running = { exercise, checking, code };
   setBusy(exercise, true);
   exercise.output.textContent = "";
   exercise.output.hidden = true;
   exercise.editor.mark(0);
-  keep(exercise);
+  if (exercise.isUnsaved) keep(exercise);
   say(exercise, "", worker ? "Running" : "Loading Python and NumPy");
   try {
     const setup = await setupCells(exercise.chapter);
@@ -160,7 +180,7 @@ async function start(exercise, checking) {
     const mine = exercises.filter((one) => one.chapter === exercise.chapter);
     worker.postMessage({
       name: exercise.name,
-      code: exercise.editor.field.value,
+      code,
       setup,
       before: mine.slice(0, mine.indexOf(exercise)).map((one) => one.editor.field.value),
       checking,
@@ -180,7 +200,7 @@ function startWorker() {
   return fresh;
 }
 
-function receive({ exercise, checking }, data) {
+function receive({ exercise }, data) {
   if (data.progress) exercise.busy.querySelector("span").textContent = data.progress; // too often to be read out
   if (data.output) {
     exercise.output.hidden = false;
@@ -195,16 +215,12 @@ function receive({ exercise, checking }, data) {
     );
   }
   if (data.failed) finish(exercise, "error", `Python could not do this: ${data.failed}`);
-  if (data.answer) showAnswer(exercise, checking, data.answer);
+  if (data.answer) showAnswer(running, data.answer);
 }
 
-function showAnswer(exercise, checking, { kind, message, line }) {
-  const lastLine = exercise.output.textContent.trimEnd().split("\n").at(-1);
+function showAnswer({ exercise, checking, code }, { kind, message, line }) {
   if (kind === "passed") {
-    // The check's own line, as in the notebook
-    exercise.output.textContent = exercise.output.textContent.trimEnd().slice(0, -lastLine.length);
-    exercise.output.hidden = !exercise.output.textContent;
-    say(exercise, "right", lastLine);
+    say(exercise, "right", message);
   } else if (kind === "failed") {
     say(exercise, "wrong", message);
   } else if (kind === "error") {
@@ -215,8 +231,11 @@ function showAnswer(exercise, checking, { kind, message, line }) {
   } else {
     say(exercise, "", exercise.output.hidden ? "Ran; nothing was printed. Call your function, or press Check." : "Ran.");
   }
-  if (checking) markSolved(exercise, kind === "passed");
-  keep(exercise);
+  // An answer is about the code that was sent, whatever was typed since
+  if (checking && exercise.editor.field.value === code) {
+    markSolved(exercise, kind === "passed");
+    keep(exercise);
+  }
   end();
 }
 
@@ -324,11 +343,12 @@ async function load(exercise, input) {
   const text = await file.text();
   input.value = "";
   const loaded = [];
+  let found = 0;
   try {
     for (const one of exercises) {
       const code = findCode(text, one.name);
-      if (code === null || code === one.stub || code === one.editor.field.value.trimEnd()) continue;
-      one.previous = one.editor.field.value;
+      found += code !== null;
+      if (!code || code === one.stub || code === one.editor.field.value.trimEnd()) continue;
       replaceCode(one, code);
       loaded.push(one.name);
     }
@@ -336,5 +356,6 @@ async function load(exercise, input) {
     return say(exercise, "wrong", `${file.name} is not a notebook.`);
   }
   const all = loaded.join(", ");
-  say(exercise, "", loaded.length ? `From ${file.name}: ${all}. Undo brings your code back.` : `Nothing new in ${file.name}.`);
+  if (loaded.length) say(exercise, "", `From ${file.name}: ${all}. Undo brings your code back.`);
+  else say(exercise, "", `${found ? "Nothing new" : "No exercise of this page"} in ${file.name}.`);
 }

@@ -2,10 +2,13 @@
 
 const PREFIX = "patches-and-positions/";
 
+/** The browser's own name for what is kept under a name. */
+export const keyOf = (name) => PREFIX + name;
+
 /** What was kept under a name, or null. */
 export function read(name) {
   try {
-    return JSON.parse(localStorage.getItem(PREFIX + name));
+    return JSON.parse(localStorage.getItem(keyOf(name)));
   } catch {
     return null;
   }
@@ -14,8 +17,8 @@ export function read(name) {
 /** Keep a value under a name; null forgets it. False when the browser keeps nothing. */
 export function write(name, value) {
   try {
-    if (value === null) localStorage.removeItem(PREFIX + name);
-    else localStorage.setItem(PREFIX + name, JSON.stringify(value));
+    if (value === null) localStorage.removeItem(keyOf(name));
+    else localStorage.setItem(keyOf(name), JSON.stringify(value));
     return true;
   } catch {
     return false;

@@ -241,12 +241,29 @@ def test_a_number_is_checked(visit):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1,024", 1024), ("50 176", 50176), ("2/3", 2 / 3), ("2^10", 1024), ("−2.5", -2.5), ("1e-6", 1e-6), (" 7 ", 7)],
+    [
+        ("1,024", 1024),
+        ("50 176", 50176),
+        ("2/3", 2 / 3),
+        ("2^10", 1024),
+        ("−2.5", -2.5),
+        ("1e-6", 1e-6),
+        (" 7 ", 7),
+        ("1,024,000", 1024000),
+        ("–5", -5),
+        ("0.125", 0.125),
+    ],
 )
 def test_numbers_are_read_as_people_write_them(visit, text, value):
     page = visit("book/intro.html")
     read = page.evaluate("async (t) => (await import('/widgets/quiz.js')).parseNumber(t)", text)
     assert read == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["0,125", "1,02", "one", "", "1..2"])
+def test_what_is_no_number_is_none(visit, text):
+    page = visit("book/intro.html")
+    assert page.evaluate("async (t) => Number.isNaN((await import('/widgets/quiz.js')).parseNumber(t))", text)
 
 
 def test_a_choice_is_checked(visit):

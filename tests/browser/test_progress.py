@@ -5,6 +5,7 @@ import re
 
 import pytest
 from accessible import violations
+from playwright.sync_api import expect
 
 from autograder.exercise import names
 
@@ -19,7 +20,8 @@ def page(visit):
     quiz.locator("input[data-right]").first.check()
     quiz.get_by_role("button", name="Check").click()
     page.reload()
-    assert quiz.locator("input[data-right]").first.is_checked()
+    quiz.scroll_into_view_if_needed()  # it is brought back as the reader comes near
+    expect(quiz.locator("input[data-right]").first).to_be_checked()
     assert quiz.get_by_role("status").inner_text() == "Right."
     page.evaluate("""async () => {
         const { write } = await import("/widgets/store.js");
@@ -57,10 +59,56 @@ def test_the_record_is_exported_forgotten_and_imported(page, tmp_path):
     page.get_by_role("button", name="Forget all").click()
     assert page.locator(".progress-total").inner_text().startswith("0 of ")
     page.locator("input[type=file]").set_input_files(path)
-    page.get_by_role("status").get_by_text("3 records loaded.").wait_for()
+    page.get_by_role("status").get_by_text("3 of 3 entries loaded.").wait_for()
     assert page.locator(".progress-total").inner_text().startswith("1 of ")
     page.locator("input[type=file]").set_input_files({"name": "a", "mimeType": "text/plain", "buffer": b"no"})
     page.get_by_role("status").get_by_text("no record of progress").wait_for()
+
+
+def give(page, record):
+    text = record if isinstance(record, bytes) else json.dumps(record).encode()
+    page.locator("input[type=file]").set_input_files({"name": "a", "mimeType": "text/plain", "buffer": text})
+
+
+def test_an_import_asks_before_it_replaces_code(page):
+    record = {"exercise/patchify": {"code": "# older", "solved": False}, "quiz/a": {"answer": "1", "right": True}}
+    kept = "JSON.parse(localStorage.getItem('patches-and-positions/exercise/patchify')).code"
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    give(page, record)
+    page.get_by_role("status").get_by_text("1 of 2 entries loaded.").wait_for()
+    assert page.evaluate(kept) == "# mine"
+    page.once("dialog", lambda dialog: dialog.accept())
+    give(page, record)
+    page.get_by_role("status").get_by_text("2 of 2 entries loaded.").wait_for()
+    assert page.evaluate(kept) == "# older"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        [],
+        5,
+        b"",
+        {"cells": []},
+        {"exercise/patchify": 5},
+        {"exercise/patchify": {"code": 5, "solved": True}},
+        {"exercise/patchify": {"code": "", "solved": "no"}},
+        {"quiz/a": {"answer": 5, "right": True}},
+        {"quiz/a": {"answer": [{}], "right": True}},
+        {"theme": "dark"},
+    ],
+)
+def test_a_damaged_record_is_refused(page, record):
+    before = page.evaluate("JSON.stringify({ ...localStorage })")
+    give(page, record)
+    page.get_by_role("status").get_by_text("This file is no record of progress.").wait_for()
+    assert page.evaluate("JSON.stringify({ ...localStorage })") == before
+
+
+def test_what_the_browser_does_not_keep_is_not_called_loaded(page):
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full') } }")
+    give(page, {"quiz/a": {"answer": "1", "right": True}})
+    page.get_by_role("status").get_by_text("0 of 1 entries loaded. This browser keeps no more.").wait_for()
 
 
 def test_without_scripts_the_exercises_are_listed(visit):

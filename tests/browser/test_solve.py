@@ -9,6 +9,7 @@ import time
 import pytest
 from accessible import violations
 from conftest import ROOT, visits
+from course_run import chapters
 from serving import served
 from small_book import build
 
@@ -85,9 +86,75 @@ def test_solved_rightly_and_soon(kept_page):
     axe(kept_page)
 
 
-def test_every_exercise_of_the_chapter(page):
-    for exercise in exercises("patchify"):
-        assert "checks pass" in Box(page, exercise.name).check(TEXTS[exercise.name].solution)
+@pytest.mark.parametrize("chapter", chapters())
+def test_every_exercise_of_a_chapter(visit_bundled, chapter):
+    """In a Python of 32 bits, where an index is no int64."""
+    page = visit_bundled(f"book/{chapter}.html")
+    for name, text in exercise_texts(chapter).items():
+        assert "checks pass" in Box(page, name).check(text.solution), name
+
+
+TYPES = f"""
+from autograder.exercise import exercises
+
+odd = set()
+for chapter in {chapters()!r}:
+    for exercise in exercises(chapter):
+        functions = {{"reference": exercise.reference}} | {{one.name: one.function for one in exercise.misconceptions}}
+        cases = [case for subtest in exercise.subtests if not subtest.hidden for case in subtest.draw()]
+        for name, function in functions.items():
+            for case in cases:
+                try:
+                    function(*case.args, **case.kwargs)
+                except TypeError as error:
+                    odd.add((exercise.name, name, str(error)))
+                except Exception:
+                    pass
+print(sorted(odd))
+"""
+
+
+def test_solutions_and_mistakes_raise_no_other_type_errors_than_elsewhere(page):
+    """Each is tried on each case, in a Python of 32 bits."""
+    elsewhere = subprocess.run([sys.executable, "-c", TYPES], capture_output=True, text=True, cwd=ROOT, check=True)
+    box = Box(page, "patchify")
+    box.editor.fill(TYPES)
+    box.press("Run")
+    assert box.done() == "Ran."
+    assert box.output.inner_text().strip() == elsewhere.stdout.strip()
+
+
+def test_a_verdict_is_about_the_code_that_was_checked(page):
+    box = Box(page, "patchify")
+    slow = "import time\ntime.sleep(1)\n" + TEXTS["patchify"].solution
+    box.editor.fill(slow)
+    box.press("Check")
+    box.editor.fill("# something else")
+    assert "checks pass" in box.done()
+    assert "solved" not in box.box.locator(".exercise-facts").inner_text()
+    assert box.check(slow) and "solved" in box.box.locator(".exercise-facts").inner_text()
+
+
+def test_another_tab_is_neither_overwritten_nor_ignored(visit_bundled):
+    page = visit_bundled(CHAPTER)
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.evaluate("dispatchEvent(new Event('beforeprint'))")
+    mine, theirs = Box(page, "patchify"), Box(other, "patchify")
+    theirs.editor.fill("# theirs")
+    page.wait_for_timeout(600)
+    assert mine.editor.input_value() == "# theirs"
+    mine.press("Run")
+    mine.done()
+    other.reload()
+    assert theirs.editor.input_value() == "# theirs"
+
+
+def test_a_browser_that_keeps_nothing_says_so(visit_bundled):
+    page = visit_bundled(CHAPTER)
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full') } }")
+    Box(page, "patchify").editor.fill("# mine")
+    page.get_by_text("This browser keeps nothing: before you leave, download the notebook").first.wait_for()
 
 
 def test_scipy_is_loaded_once_code_imports_it(visit_bundled):
@@ -279,8 +346,12 @@ def test_work_is_kept_and_can_be_reset(page):
     assert box.editor.input_value() == "# mine\n"
     box.press("Reset")
     assert box.editor.input_value() == stub
-    box.press("Undo")
-    assert box.editor.input_value() == "# mine\n"
+    box.editor.fill("# typed since")
+    box.press("Reset")
+    for before in ("# typed since", "# mine\n"):
+        box.press("Undo")
+        assert box.editor.input_value() == before
+    assert box.box.get_by_role("button", name="Undo").is_hidden()
     box.press("Reset")
     page.reload()
     assert box.editor.input_value() == stub
@@ -323,6 +394,8 @@ def test_a_notebook_solved_elsewhere_is_loaded(page):
     Box(page, "unpatchify").press("Undo")
     assert Box(page, "unpatchify").editor.input_value() == TEXTS["unpatchify"].stub
     axe(page)
+    chooser.set_input_files(notebook(("x = 1", "another_exercise")))
+    Box(page, "patchify").verdict.get_by_text("No exercise of this page in mine.ipynb.").wait_for()
     chooser.set_input_files({"name": "a.ipynb", "mimeType": "application/json", "buffer": b"{"})
     Box(page, "patchify").verdict.get_by_text("a.ipynb is not a notebook.").wait_for()
 

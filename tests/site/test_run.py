@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import course_run
+import numpy as np
 import pytest
 import yaml
 from course_run import RUNTIME, chapters, runtime_files, wheel, write_run
@@ -155,6 +156,42 @@ def test_other_exercises_are_defined_but_not_run(capsys):
     before = ["print('no')\nimport math\ndef g(x):\n    return math.floor(x)", "def broken(:"]
     solve("patchify", "g(2.5)", [], before)
     assert capsys.readouterr().out == "2\n"
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "np.asarray = np.array = None",
+        "np.seterr(all='raise')",
+        "import builtins\nbuiltins.len = None",
+        "import builtins\ndel builtins.sorted",
+    ],
+)
+def test_what_is_done_to_numpy_and_builtins_ends_with_the_run(harm):
+    solve("patchify", harm, ["import numpy as np"])
+    solution = exercise_texts("patchify")["patchify"].solution
+    said = json.loads(solve("patchify", solution, ["import numpy as np"], [], True))
+    assert said == {"kind": "passed", "message": "patchify: 5 of 5 checks pass", "line": None}
+    assert np.geterr()["divide"] != "raise" and len(sorted([2, 1])) == 2
+
+
+def test_the_verdict_is_no_part_of_what_is_printed(capsys):
+    code = exercise_texts("patchify")["patchify"].solution.replace('"""', 'r"""', 1) + "\nprint('x', end='')"
+    said = json.loads(solve("patchify", code, ["import numpy as np"], [], True))
+    assert said["message"] == "patchify: 5 of 5 checks pass" and capsys.readouterr().out == "x"
+
+
+@pytest.mark.parametrize(
+    ("code", "last"),
+    [
+        ("n = input('n?')", "RuntimeError: input() does not work on the page: write the value into your code"),
+        ("%matplotlib inline\nx = 1", "Lines that begin with % or ! are for notebooks: take them out here."),
+        ("def patchify(img, P):\n    raise KeyboardInterrupt", "KeyboardInterrupt"),
+    ],
+)
+def test_what_a_page_cannot_do_is_said(code, last):
+    said = json.loads(solve("patchify", code, ["import numpy as np"], ["def f(x=exit()):\n    pass"], True))
+    assert (said["kind"], said["message"].splitlines()[-1]) == ("error", last)
 
 
 def test_a_function_that_needs_an_unwritten_one_is_told_which():
