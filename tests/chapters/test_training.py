@@ -360,7 +360,8 @@ def test_machine_of_this_computer():
 def test_without_a_gpu_it_says_what_is_smaller(capsys):
     full, reduced = {"epochs": 60, "d": 192, "data": "cifar10"}, {"epochs": 3, "d": 64, "data": "cifar10"}
     assert settings_for(CPU, full, reduced) == reduced
-    assert "epochs 3 instead of 60, d 64 instead of 192." in capsys.readouterr().out
+    said = capsys.readouterr().out.splitlines()
+    assert "No GPU here" in said[0] and said[1:] == ["  epochs 3 instead of 60", "  d 64 instead of 192"]
     assert settings_for(dataclasses.replace(CPU, device="cuda"), full, reduced) == full
     assert capsys.readouterr().out == ""
 
