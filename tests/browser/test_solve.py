@@ -127,6 +127,7 @@ def test_solutions_and_mistakes_raise_no_other_type_errors_than_elsewhere(page):
 def test_a_verdict_is_about_the_code_that_was_checked(page):
     box = Box(page, "patchify")
     slow = "import time\ntime.sleep(1)\n" + TEXTS["patchify"].solution
+    assert "not written yet" in box.check(TEXTS["patchify"].stub)  # whatever was solved before, it is not now
     box.editor.fill(slow)
     box.press("Check")
     box.editor.fill("# something else")
