@@ -19,6 +19,25 @@ from autograder.judge import CheckFailed, check, checked
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
+@contextlib.contextmanager
+def _as_they_were():
+    """What a reader's code does to NumPy and to the builtins ends with the run: Python stays for the next one."""
+    spaces = [vars(builtins), vars(np)]
+    kept, errors = [dict(space) for space in spaces], np.geterr()
+    builtins.input = _no_input
+    try:
+        yield
+    finally:
+        for space, before in zip(spaces, kept, strict=True):
+            space.update(before)
+        np.seterr(**errors)
+
+
+def _no_input(prompt=""):
+    raise RuntimeError("input() does not work on the page: write the value into your code")
+
+
+@_as_they_were()
 def solve(name, code, setup=(), before=(), checking=False):
     """Run a reader's code as the cells of a notebook would, and check its function.
 
@@ -41,29 +60,6 @@ def solve(name, code, setup=(), before=(), checking=False):
         JSON: `kind` ("ran", "passed", "failed" or "error"), `message`, and `line`, the line of the
         code where an error stands, or null. What the code prints goes to stdout and stderr.
     """
-    with _as_they_were():
-        return _solve(name, code, setup, before, checking)
-
-
-@contextlib.contextmanager
-def _as_they_were():
-    """What a reader's code does to NumPy and to the builtins ends with the run: Python stays for the next one."""
-    spaces = [vars(builtins), vars(np)]
-    kept, errors = [dict(space) for space in spaces], np.geterr()
-    builtins.input = _no_input
-    try:
-        yield
-    finally:
-        for space, before in zip(spaces, kept, strict=True):
-            space.update(before)
-        np.seterr(**errors)
-
-
-def _no_input(prompt=""):
-    raise RuntimeError("input() does not work on the page: write the value into your code")
-
-
-def _solve(name, code, setup, before, checking):
     space = {"__name__": "__main__", "check": check}
     for cell in setup:
         exec(cell, space)

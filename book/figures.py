@@ -102,7 +102,7 @@ def svg(fig, alt):
     text = _own_ids(text)
     for color, variable in _PAGE_COLORS.items():
         text = re.sub(color, f"var({variable})", text, flags=re.IGNORECASE)
-    width = fig.get_figwidth() * 96
+    width = fig.get_figwidth() * 96  # it may shrink to what a phone shows of the usual 6.4 inches
     box = re.search(r'viewBox="([^"]*)"', text)[1]
     head = (
         f'<svg role="img" aria-label="{html.escape(" ".join(alt.split()))}" '

@@ -55,14 +55,15 @@ def fill(app, doctree, docname):
 
 def _tools(numbers):
     """What widgets/progress.js brings to life, on the page from the start: nothing moves when the script comes."""
-    said = "0 of {exercise} exercises solved, 0 of {quiz} questions answered correctly."
+    said = [_done("exercise"), nodes.Text(f" of {numbers['exercise']} exercises solved, "), _done("quiz")]
+    said.append(nodes.Text(f" of {numbers['quiz']} questions answered correctly."))
     buttons = (
         tag("button", nodes.Text(text), type="button", classes=["solve-button"])
         for text in ("Export", "Import", "Forget all")
     )
     return tag(
         "div",
-        tag("p", nodes.Text(said.format(**numbers)), classes=["progress-total"]),
+        tag("p", *said, classes=["progress-total"]),
         tag("div", *buttons, classes=["solve-buttons"]),
         tag("p", classes=["progress-said"], role="status"),
         classes=["progress-tools"],
@@ -76,7 +77,13 @@ def _cell(uri, entries):
     ]
     if not items:
         return tag("td", nodes.Text("–"))
-    return tag("td", tag("span", nodes.Text(f"0 of {len(items)}"), classes=["count"]), tag("ul", *items))
+    count = tag("span", _done(entries[0]["kind"]), nodes.Text(f" of {len(items)}"), classes=["count"])
+    return tag("td", count, tag("ul", *items))
+
+
+def _done(kind):
+    """How many are done, of a cell of the table or of all: the script counts."""
+    return tag("span", nodes.Text("0"), data_done=kind)
 
 
 def setup(app):

@@ -55,20 +55,26 @@ def wheel():
     return f"{stem}-py3-none-any.whl", content.getvalue()
 
 
+class NotBrought(ValueError):
+    """npm is not here, or brings nothing: a matter of this machine and its network, not of the folder."""
+
+
 def runtime_from_npm(folder):
     """Put the files of Pyodide itself, without any packages, into a folder, as npm has them.
 
     Raises
     ------
+    NotBrought
+        If npm is not here or does not bring the package.
     ValueError
-        If npm is not here or does not bring the package, or brings another one than the one known here.
+        If it brings another one than the one known here.
     """
     if not shutil.which("npm"):
-        raise ValueError(f"npm, which brings {NPM_PACKAGE}, is not here")
+        raise NotBrought(f"npm, which brings {NPM_PACKAGE}, is not here")
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(["npm", "pack", "--silent", NPM_PACKAGE], cwd=scratch, capture_output=True, text=True)
         if done.returncode:
-            raise ValueError(f"npm did not bring {NPM_PACKAGE}: {done.stderr.strip()[-300:]}")
+            raise NotBrought(f"npm did not bring {NPM_PACKAGE}: {done.stderr.strip()[-300:]}")
         [packed] = Path(scratch).iterdir()
         if base64.b64encode(hashlib.sha512(packed.read_bytes()).digest()).decode() != NPM_SHA512:
             raise ValueError(f"npm brought another {NPM_PACKAGE} than the one whose sum is known here")
@@ -97,7 +103,7 @@ def runtime_files(folder, cache=ROOT / "_build" / NPM_PACKAGE):
             try:
                 runtime_from_npm(own)
             except ValueError as error:
-                raise ValueError(f"PYODIDE={folder}: no {', '.join(RUNTIME)} there, and {error}") from error
+                raise type(error)(f"PYODIDE={folder}: no {', '.join(RUNTIME)} there, and {error}") from error
     files = [own / name for name in RUNTIME]
     missing = [file.name for file in files if not file.is_file()]
     if missing:

@@ -18,18 +18,10 @@ function show() {
     const mark = Object.assign(document.createElement("span"), { className: "done", textContent: " ✓ done" });
     item.append(mark);
   }
-  for (const cell of table.querySelectorAll("td:has(li)")) {
-    const all = [...cell.querySelectorAll("[data-record]")];
-    const done = all.filter((item) => isDone(item.dataset.record)).length;
-    cell.querySelector(".count").textContent = `${done} of ${all.length}`;
+  for (const number of document.querySelectorAll("[data-done]")) {
+    const counted = (number.closest("td") ?? table).querySelectorAll(`[data-record^="${number.dataset.done}/"]`);
+    number.textContent = [...counted].filter((item) => isDone(item.dataset.record)).length;
   }
-  const share = (kind) => {
-    const all = items.filter((item) => item.dataset.record.startsWith(kind));
-    return [all.filter((item) => isDone(item.dataset.record)).length, all.length];
-  };
-  const [solved, exercises] = share("exercise/");
-  const [right, questions] = share("quiz/");
-  total.textContent = `${solved} of ${exercises} exercises solved, ${right} of ${questions} questions answered correctly.`;
 }
 
 function exportRecord() {
@@ -76,7 +68,7 @@ function reset() {
   said.textContent = "Everything is forgotten.";
 }
 
-const [total, said] = ["total", "said"].map((name) => document.querySelector(`.progress-${name}`));
+const said = document.querySelector(".progress-said");
 const file = Object.assign(document.createElement("input"), { type: "file", accept: ".json", hidden: true });
 file.addEventListener("change", importRecord);
 said.before(file);

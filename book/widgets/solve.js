@@ -65,9 +65,7 @@ function makeExercise(box) {
   box.querySelector(".exercise-facts").append(exercise.solved);
   addNotebookButtons(exercise);
 
-  const kept = read(`exercise/${name}`);
-  exercise.editor.set(kept?.code ?? exercise.stub);
-  markSolved(exercise, Boolean(kept?.solved));
+  bringBack(exercise);
   let saving;
   exercise.editor.field.addEventListener("input", () => {
     exercise.editor.mark(0);
@@ -79,9 +77,7 @@ function makeExercise(box) {
   addEventListener("storage", ({ key }) => {
     // Another tab has written. What was typed here and is not kept yet stays.
     if (key !== keyOf(`exercise/${name}`) || exercise.isUnsaved || running?.exercise === exercise) return;
-    const theirs = read(`exercise/${name}`);
-    exercise.editor.set(theirs?.code ?? exercise.stub);
-    markSolved(exercise, Boolean(theirs?.solved));
+    bringBack(exercise);
   });
   exercise.editor.field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
@@ -90,6 +86,13 @@ function makeExercise(box) {
     }
   });
   return exercise;
+}
+
+/** Show what is kept of an exercise. */
+function bringBack(exercise) {
+  const kept = read(`exercise/${exercise.name}`);
+  exercise.editor.set(kept?.code ?? exercise.stub);
+  markSolved(exercise, Boolean(kept?.solved));
 }
 
 function keep(exercise) {
@@ -192,7 +195,7 @@ async function start(exercise, checking) {
 
 function startWorker() {
   const fresh = new Worker(new URL("solve-worker.js", import.meta.url), { type: "module" });
-  fresh.onmessage = ({ data }) => fresh === worker && running && receive(running, data);
+  fresh.onmessage = ({ data }) => fresh === worker && running && receive(data);
   fresh.onerror = (event) => {
     event.preventDefault();
     if (fresh === worker && running) finish(running.exercise, "error", `Python did not start: ${event.message ?? "no answer"}`);
@@ -200,7 +203,8 @@ function startWorker() {
   return fresh;
 }
 
-function receive({ exercise }, data) {
+function receive(data) {
+  const { exercise } = running;
   if (data.progress) exercise.busy.querySelector("span").textContent = data.progress; // too often to be read out
   if (data.output) {
     exercise.output.hidden = false;

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from course_run import runtime_files, write_run
+from course_run import NotBrought, runtime_files, write_run
 from playwright.sync_api import sync_playwright
 from serving import CHROMIUM, FLAGS, served
 
@@ -28,10 +28,8 @@ def runtime():
         pytest.skip(f"PYODIDE_PACKAGES names no folder with Pyodide's packages ({PACKAGES})")
     try:
         runtime_files(packages)
-    except ValueError as error:
-        if "npm did not bring" in str(error) or "npm, which brings" in str(error):
-            pytest.skip(str(error))
-        raise
+    except NotBrought as error:
+        pytest.skip(str(error))
     return Path(packages)
 
 

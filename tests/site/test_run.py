@@ -176,7 +176,7 @@ def test_what_is_done_to_numpy_and_builtins_ends_with_the_run(harm):
 
 
 def test_the_verdict_is_no_part_of_what_is_printed(capsys):
-    code = exercise_texts("patchify")["patchify"].solution.replace('"""', 'r"""', 1) + "\nprint('x', end='')"
+    code = exercise_texts("patchify")["patchify"].solution + "\nprint('x', end='')"
     said = json.loads(solve("patchify", code, ["import numpy as np"], [], True))
     assert said["message"] == "patchify: 5 of 5 checks pass" and capsys.readouterr().out == "x"
 

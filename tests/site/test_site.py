@@ -130,9 +130,13 @@ def test_what_finds_the_site_and_what_is_found(site):
         assert (site / picture.removeprefix(address)).is_file()
 
 
-def test_the_front_page_maps_every_chapter(site):
+def numbered_chapters():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    chapters = [chapter["file"] for part in toc["parts"] if part.get("numbered") for chapter in part["chapters"]]
+    return [chapter["file"] for part in toc["parts"] if part.get("numbered") for chapter in part["chapters"]]
+
+
+def test_the_front_page_maps_every_chapter(site):
+    chapters = numbered_chapters()
     found = page(site / "book/intro.html").select(".chapter-map li")
     assert [f"book/{item.a['href']}" for item in found] == [f"{chapter}.html" for chapter in chapters]
     assert [item.select_one(".chapter-number").text for item in found] == [str(i + 1) for i in range(len(chapters))]
@@ -143,9 +147,7 @@ def test_the_front_page_maps_every_chapter(site):
 
 def test_each_chapter_leads_to_its_notebook(site):
     """To download, to Colab, and to how it is opened in JupyterLab."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    chapters = [chapter["file"] for part in toc["parts"] if part.get("numbered") for chapter in part["chapters"]]
-    for chapter in chapters:
+    for chapter in numbered_chapters():
         path = site / f"{chapter}.html"
         download, colab, lab = page(path).select_one(".notebook-links").find_all("a")
         notebook = (path.parent / download["href"]).resolve()
