@@ -115,7 +115,7 @@ def main():
             for page in pages:
                 results[f"Lighthouse, {page}"] = scores(folder, f"{address}{page}.html")
     results["seconds to build a touched page again"] = {
-        page: rebuild(page) for page in ("book/notation", "book/patchify", "book/resolution")
+        page: rebuild(page) for page in ("book/notation", "book/patchify", "book/resolution", "book/gpu/small_vit")
     }
     for name, value in results.items():
         print(f"{name}: {value}")

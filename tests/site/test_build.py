@@ -185,6 +185,22 @@ def test_a_changed_style_sheet_reaches_every_page(tmp_path):
     assert written[0] == written[1] < written[2]
 
 
+def test_a_page_of_exercises_is_built_without_torch(tmp_path):
+    """It takes seconds to load, more than all else that a touched page costs."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "torch.py").write_text("raise ImportError('torch is loaded')")
+    text = "# A page\n\n```{task} split_heads\n```\n"
+    book = tmp_path / "book"
+    book.mkdir()
+    done = build(book, {"page": text}, PYTHONPATH=str(elsewhere))
+    assert done.returncode == 0, done.stderr
+    assert (
+        "def split_heads(x, n_heads):"
+        in BeautifulSoup((book / "_build/html/page.html").read_text(), "html.parser").get_text()
+    )
+
+
 def test_solutions_can_be_hidden(good, tmp_path):
     """From a site that showed them, too."""
     shutil.copytree(good.parent, tmp_path / "_build")
