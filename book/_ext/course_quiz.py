@@ -1,7 +1,7 @@
 """`{quiz}`: a question with its answer, hint and solution, readable without scripts."""
 
 import yaml
-from course_html import details, parse, parse_inline, tag
+from course_html import Tag, details, parse, parse_inline, tag
 from course_progress import note
 from course_site import add_module
 from docutils import nodes
@@ -27,8 +27,6 @@ class Quiz(SphinxDirective):
         data = self._data()
         kind = data["kind"]
         add_module(self.env, "quiz")
-        number = self.env.temp_data["quiz_number"] = self.env.temp_data.get("quiz_number", 0) + 1
-        note(self.env, "quiz", f"quiz/{label}", f"Question {number}", label)
         attributes = {"data_kind": kind}
         if kind == "numeric":
             attributes |= {"data_answer": repr(data["answer"]), "data_tolerance": repr(data.get("tolerance", 0))}
@@ -103,6 +101,17 @@ def _choices(directive, data, label):
     return tag("ul", *items, classes=["quiz-choices"])
 
 
+def note_questions(app, doctree):
+    """Remember each question by the title of the section that it stands in."""
+    for quiz in doctree.findall(Tag):
+        if "quiz" in quiz["classes"]:
+            section, label = quiz, quiz["ids"][0]
+            while not isinstance(section, nodes.section):
+                section = section.parent
+            note(app.env, "quiz", f"quiz/{label}", section.next_node(nodes.title).astext(), label)
+
+
 def setup(app):
     app.add_directive("quiz", Quiz)
+    app.connect("doctree-read", note_questions)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

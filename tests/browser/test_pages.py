@@ -30,6 +30,12 @@ def test_a_page_is_light(opened):
     assert 20_000 < weight < (WEIGHT if "search" not in opened.url else 4 * WEIGHT)  # it reads every page it names
 
 
+def test_code_fits_without_scrolling(opened):
+    cut = """all => all.filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+        .map((one) => one.textContent.slice(0, 200))"""
+    assert opened.locator("article :is(pre, .editor)").evaluate_all(cut) == []
+
+
 JUMPS = """
     window.jumps = 0;
     new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => (jumps += value)))

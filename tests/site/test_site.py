@@ -145,6 +145,15 @@ def test_the_front_page_maps_every_chapter(site):
     assert tokens.find_all("p")[1].text == "A Transformer reads no words and no pixels. What does it read?"
 
 
+def test_progress_names_each_question_by_its_section(site):
+    links = page(site / "book/progress.html").select("[data-record^='quiz/'] a")
+    assert len(links) > 40
+    for link in links:
+        path, _, label = link["href"].partition("#")
+        section = page(site / "book" / path).find(id=label).find_parent("section")
+        assert section.find(["h1", "h2", "h3"]).find(string=True) == link.text
+
+
 def test_each_chapter_leads_to_its_notebook(site):
     """To download, to Colab, and to how it is opened in JupyterLab."""
     for chapter in numbered_chapters():
