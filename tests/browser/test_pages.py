@@ -334,6 +334,12 @@ def test_search_finds_a_chapter(visit):
     page.locator("#search-results a", has_text="Patchify").first.wait_for()
 
 
+@pytest.mark.parametrize("word", ["constructor", "toString", "__proto__"])
+def test_a_search_ends_though_every_object_has_the_word(visit, word):
+    page = visit(f"search.html?q={word}")
+    page.locator("#search-results", has_text=re.compile("Search finished|did not match")).wait_for()
+
+
 @pytest.mark.parametrize("words", ["rotary", "half-pixel convention", "GELU"])
 def test_search_shows_the_section_in_which_the_words_stand(visit, words):
     """Also where their stem is no part of them: rotari."""

@@ -20,6 +20,10 @@ function excerpt(text, words) {
   return (start ? "… " : "") + text.slice(start, end) + (end < text.length ? " …" : "");
 }
 
+// Words such as "constructor" are no entries of the index, though every object has them: a search for one never ended.
+const bare = Object.create(null, { hasOwnProperty: { value: Object.prototype.hasOwnProperty } });
+for (const entries of [Search._index.terms, Search._index.titleterms]) Object.setPrototypeOf(entries, bare);
+
 Search.makeSearchSummary = (html, stems) => {
   const main = new DOMParser().parseFromString(html, "text/html").querySelector('[role="main"]');
   for (const noise of main.querySelectorAll(NOISE)) noise.remove();
