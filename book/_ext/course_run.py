@@ -71,17 +71,21 @@ def runtime_from_npm(folder):
     """
     if not shutil.which("npm"):
         raise NotBrought(f"npm, which brings {NPM_PACKAGE}, is not here")
-    with tempfile.TemporaryDirectory() as scratch:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         done = subprocess.run(["npm", "pack", "--silent", NPM_PACKAGE], cwd=scratch, capture_output=True, text=True)
         if done.returncode:
             raise NotBrought(f"npm did not bring {NPM_PACKAGE}: {done.stderr.strip()[-300:]}")
         [packed] = Path(scratch).iterdir()
         if base64.b64encode(hashlib.sha512(packed.read_bytes()).digest()).decode() != NPM_SHA512:
             raise ValueError(f"npm brought another {NPM_PACKAGE} than the one whose sum is known here")
-        folder.mkdir(parents=True, exist_ok=True)
+        whole = Path(scratch, "whole")
+        whole.mkdir()
         with tarfile.open(packed) as archive:
             for name in RUNTIME:
-                (folder / name).write_bytes(archive.extractfile(f"package/{name}").read())
+                (whole / name).write_bytes(archive.extractfile(f"package/{name}").read())
+        shutil.rmtree(folder, ignore_errors=True)
+        whole.rename(folder)  # never half of it, though this be stopped
 
 
 def runtime_files(folder, cache=ROOT / "_build" / NPM_PACKAGE):

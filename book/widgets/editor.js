@@ -31,7 +31,7 @@ export function tokens(text) {
 /** What Enter adds after the text that stands before it: the indentation of the line, more after a colon. */
 export function newLine(before) {
   const line = before.slice(before.lastIndexOf("\n") + 1);
-  return "\n" + line.match(/^ */)[0] + (/:\s*(#.*)?$/.test(line) ? INDENT : "");
+  return "\n" + line.match(/^[ \t]*/)[0] + (/:\s*(#.*)?$/.test(line) ? INDENT : "");
 }
 
 /** Put text where the selection is, so that the browser's own undo takes it back. */

@@ -57,13 +57,15 @@ const short = (x) => x.toLocaleString("en", { maximumSignificantDigits: 6 }).rep
 const fixed = (x) => (Math.round(x * 1e6) / 1e6 + 0).toFixed(6).replace("-", "−");
 const STYLE = `
   frequency-inspector .inspector-table { max-height: 30rem; overflow: auto; margin: 1rem 0 0; }
-  frequency-inspector table { margin: 0; white-space: nowrap; }
+  frequency-inspector table { width: 100%; margin: 0; white-space: nowrap; }
   frequency-inspector thead th { position: sticky; top: 0; background: var(--raised); }
   frequency-inspector tbody th { border-bottom: 1px solid var(--line); }
   frequency-inspector small { font-weight: 400; color: var(--muted); }
   frequency-inspector svg { display: block; width: 4rem; height: 4rem; }
   frequency-inspector .swatch { display: inline-block; width: .8em; height: .8em; margin-right: .35em; border-radius: 50%; }
-  frequency-inspector .widget-controls input:not([type="range"]) { flex: 1; min-width: 5rem; max-width: 14rem; padding: .3rem .5rem;
+  frequency-inspector .widget-controls { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 17rem), 1fr)); gap: .4rem 1.6rem; }
+  frequency-inspector .widget-controls label { display: grid; grid-template-columns: 5.7rem minmax(0, 1fr) auto; }
+  frequency-inspector .widget-controls input:not([type="range"]) { grid-column: 2 / -1; width: 100%; min-width: 0; padding: .3rem .5rem;
     font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--muted); border-radius: .3rem; }
   frequency-inspector [aria-invalid="true"] { outline: 2px solid var(--warm); }
   frequency-inspector .inspector-message { min-height: 1.6em; margin: .6rem 0 0; font-family: var(--sans); }`;
@@ -77,8 +79,7 @@ class FrequencyInspector extends HTMLElement {
         <label>Positions <input class="positions" type="text" autocomplete="off" aria-describedby="inspector-message"></label>
         <label>Width d <input class="width" type="number" min="2" max="${WIDEST}" step="2" aria-describedby="inspector-message"></label>
         <label>Base <input class="base" type="number" min="1" step="any" aria-describedby="inspector-message"></label>
-        <label>Move all by <input class="shift" type="range" min="0" max="50" step="1" value="0"></label>
-        <output class="shifted"></output>
+        <label>Move all by <input class="shift" type="range" min="0" max="50" step="1" value="0"><output class="shifted"></output></label>
       </div>
       <p class="inspector-message" id="inspector-message" role="status"></p>
       <dl class="widget-numbers"></dl>
@@ -153,7 +154,7 @@ function table(positions, vectors, d, base) {
     const omega = frequency(k, d, base);
     const values = vectors.map((vector) => `<td>sin ${fixed(vector[2 * k])}<br>cos ${fixed(vector[2 * k + 1])}</td>`);
     rows += `<tr><th scope="row">${k}<br><small>entries ${2 * k}, ${2 * k + 1}</small></th><td>${clock(vectors, k)}</td>
-      <td>${short(omega)} radians a step<br>${short((2 * Math.PI) / omega)} steps a turn</td>${values.join("")}</tr>`;
+      <td>${short(omega)} ${omega === 1 ? "radian" : "radians"} a step<br>${short((2 * Math.PI) / omega)} steps a turn</td>${values.join("")}</tr>`;
   }
   return `<thead><tr><th scope="col">Pair</th><th scope="col">Hands</th><th scope="col">Speed</th>${heads.join("")}</tr></thead>
     <tbody>${rows}</tbody>`;

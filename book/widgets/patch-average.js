@@ -73,6 +73,7 @@ class PatchAverage extends HTMLElement {
     this.whole = this.querySelector(".whole");
     this.averages = this.querySelector(".averages");
     this.slider = this.querySelector(".side");
+    this.side = this.slider.value; // as the reader set it
     this.show = this.querySelector(".show");
     this.back = this.querySelector("button");
     this.at = [Number(start("row", 4)), Number(start("column", 6))];
@@ -80,6 +81,7 @@ class PatchAverage extends HTMLElement {
       this.at = at;
       this.draw();
     });
+    this.slider.addEventListener("input", () => (this.side = this.slider.value));
     for (const field of [this.slider, this.show]) field.addEventListener("input", () => this.draw());
     this.receive();
     const pavilion = new Image();
@@ -97,7 +99,10 @@ class PatchAverage extends HTMLElement {
   /** Take a picture from the file button, or one that is dropped; it is read here and goes nowhere. */
   receive() {
     const file = this.querySelector("[type=file]");
-    file.addEventListener("change", () => file.files.length && this.open(file.files[0]));
+    file.addEventListener("change", () => {
+      if (file.files.length) this.open(file.files[0]);
+      file.value = ""; // it may come again
+    });
     this.addEventListener("dragover", (event) => event.preventDefault());
     this.addEventListener("drop", (event) => {
       event.preventDefault();
@@ -128,6 +133,7 @@ class PatchAverage extends HTMLElement {
     this.what = what;
     this.back.hidden = !own;
     this.slider.max = Math.min(width, height, 112);
+    this.slider.value = this.side;
     this.querySelector(".widget-credit").style.visibility = own ? "hidden" : "";
     this.draw();
   }

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
+from playwright.sync_api import expect
 
 from solutions.positions import factorized_table, rope_2d_axial, rope_2d_mixed, sincos_2d
 from solutions.resolution import bilinear_resize_matrix, pi_resize, resize_pos_embed
@@ -429,6 +430,13 @@ def test_a_picture_of_ones_own_stays_here(page):
     page.evaluate(drop, [figure, list(file.getvalue())])
     page.locator(f"{figure} button").wait_for()
     assert page.locator(f"{figure} .tokens").inner_text() == "7 × 14 = 98"
+
+    line = io.BytesIO()
+    Image.new("RGB", (3000, 1)).save(line, "PNG")
+    page.locator(f"{figure} input[type=file]").set_input_files(own | {"buffer": line.getvalue()})
+    expect(page.locator(f"{figure} .tokens")).to_have_text("1 × 224 = 224")
+    page.locator(f"{figure} input[type=file]").set_input_files(own)  # the same file once more
+    expect(page.locator(f"{figure} .tokens")).to_have_text("7 × 14 = 98")
     assert len(page.asked) == before  # nothing left the page
 
 

@@ -319,6 +319,16 @@ def test_by_keyboard_alone(page):
     assert box.box.locator("details.solution").get_attribute("open") is not None
 
 
+def test_a_new_line_is_indented_as_the_line_before(page):
+    """With its own characters: Python refuses spaces after tabs."""
+    box = Box(page, "patchify")
+    box.editor.fill("def patchify(img, P):\n\tif P < 1:\n\t\tpass")
+    page.keyboard.press("Control+End")
+    page.keyboard.press("Enter")
+    page.keyboard.type("return None")
+    assert box.editor.input_value().endswith("\t\tpass\n\t\treturn None")
+
+
 def test_undo_takes_back_what_the_editor_did(page):
     box = Box(page, "patchify")
     before = box.editor.input_value()
