@@ -36,6 +36,31 @@ def test_code_fits_without_scrolling(opened):
     assert opened.locator("article :is(pre, .editor)").evaluate_all(cut) == []
 
 
+def test_nothing_reaches_out_of_its_section(opened):
+    """Safari, which has no overflow-clip-margin, would not show it."""
+    reaching = """all => all.filter((one) => {
+        const inner = one.getBoundingClientRect();
+        const outer = one.closest("article > section > section").getBoundingClientRect();
+        return inner.width && (inner.left < outer.left - 1 || inner.right > outer.right + 1);
+    }).map((one) => one.outerHTML.slice(0, 100))"""
+    boxes = opened.locator(
+        "article > section > section :is(.highlight, .exercise, .quiz, .widget, .admonition, .proof)"
+    )
+    assert boxes.evaluate_all(reaching) == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_narrow_phone_shows_every_line_whole(visit, path):
+    """320 pixels, as WCAG's reflow asks. What is wider than its section is cut off, and no scroll bar tells."""
+    page = visit(path, width=320)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    cut = """all => all.filter((one) => {
+        const box = one.getBoundingClientRect();
+        return box.width && box.right > innerWidth && !one.closest("pre, .editor, .formula-box, .table-box, .figure");
+    }).map((one) => one.textContent.slice(0, 100))"""
+    assert page.locator("article :is(p, li, math, code, .kept, summary, button, input)").evaluate_all(cut) == []
+
+
 JUMPS = """
     window.jumps = 0;
     new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => (jumps += value)))
