@@ -96,7 +96,7 @@ def require_alt_text(app, doctree):
 def box_tables(app, doctree):
     """Give each table a box to scroll in on a phone, and its code places to break at.
 
-    A header names its column, and one without words names none; a row of such headers is left out.
+    A header names its column. A column without one names its rows, and a row of headers without words is left out.
     """
     for table in list(doctree.findall(nodes.table)):
         for code in table.findall(nodes.literal):
@@ -106,10 +106,18 @@ def box_tables(app, doctree):
             if not head.astext().strip():
                 head.parent.remove(head)
                 continue
-            for entry in list(head.findall(nodes.entry)):
-                name = {"scope": "col"} if entry.astext().strip() else {}
-                entry.replace_self(tag("th" if name else "td", *entry.children, classes=entry["classes"], **name))
+            for column, entry in enumerate(list(head.findall(nodes.entry))):
+                if entry.astext().strip():
+                    _retag(entry, "th", scope="col")
+                    continue
+                _retag(entry, "td")
+                for row in next(table.findall(nodes.tbody)):
+                    _retag(row[column], "th", scope="row")
         table.replace_self(tag("div", table.deepcopy(), classes=["table-box"]))
+
+
+def _retag(entry, name, **attributes):
+    entry.replace_self(tag(name, *entry.children, classes=entry["classes"], **attributes))
 
 
 class ColouredAlone(HtmlFormatter):

@@ -19,24 +19,30 @@ themeButton.addEventListener("click", () => {
   }
 });
 
-for (const block of document.querySelectorAll("div[class^='highlight-'] .highlight")) {
+function addCopyButton(code) {
   const button = document.createElement("button");
   Object.assign(button, { type: "button", className: "copy-button", textContent: "Copy" });
   button.setAttribute("aria-label", "Copy the code");
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(block.querySelector("pre").textContent);
+    await navigator.clipboard.writeText(code.textContent);
     button.textContent = "Copied";
     setTimeout(() => (button.textContent = "Copy"), 2000);
   });
-  block.append(button);
+  code.after(button);
 }
 
-// A box that scrolls must be reachable by keyboard. What is far away has no size yet: each is told when it gets one.
+// A box that scrolls must be reachable by keyboard
 function markScroller(box) {
   if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   else box.removeAttribute("tabindex");
 }
-const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => markScroller(target)));
+// What is far away or folded up has no size yet: each is told when it gets one.
+const sized = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    markScroller(target);
+    if (target.matches("div[class*='highlight-'] > .highlight > pre:only-child")) addCopyButton(target);
+  }
+});
 const boxes = [...document.querySelectorAll("pre, .formula-box, .table-box, .figure")];
 for (const box of boxes) sized.observe(box);
 document.fonts.ready.then(() =>
