@@ -49,9 +49,9 @@ async function webkit() {
 const facts = `() => {
     const box = (element) => element.getBoundingClientRect();
     const seen = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility());
-    const reaching = [...document.querySelectorAll("article > section > section *")].filter((one) => {
+    const reaching = [...document.querySelectorAll(".chapter > section > section *")].filter((one) => {
         if (one.closest(".headerlink, pre, .editor, .formula-box, .table-box, .figure, svg, .inspector-table, math")) return false;
-        const inner = box(one), outer = box(one.closest("article > section > section"));
+        const inner = box(one), outer = box(one.closest(".chapter > section > section"));
         return inner.width && (inner.left < outer.left - 1 || inner.right > outer.right + 1);
     });
     return {

@@ -40,11 +40,11 @@ def test_nothing_reaches_out_of_its_section(opened):
     """Safari, which has no overflow-clip-margin, would not show it."""
     reaching = """all => all.filter((one) => {
         const inner = one.getBoundingClientRect();
-        const outer = one.closest("article > section > section").getBoundingClientRect();
+        const outer = one.closest(".chapter > section > section").getBoundingClientRect();
         return inner.width && (inner.left < outer.left - 1 || inner.right > outer.right + 1);
     }).map((one) => one.outerHTML.slice(0, 100))"""
     boxes = opened.locator(
-        "article > section > section :is(.highlight, .exercise, .quiz, .widget, .admonition, .proof)"
+        ".chapter > section > section :is(.highlight, .exercise, .quiz, .widget, .admonition, .proof)"
     )
     assert boxes.evaluate_all(reaching) == []
 
