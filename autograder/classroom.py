@@ -12,8 +12,10 @@ import hashlib
 import json
 import logging
 import os
+import signal
 import stat
 import sys
+import threading
 import time
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
@@ -160,11 +162,42 @@ def _graded(todo, limits, workers, scheduler):
     """What the spreader gives, under a bar of progress."""
     results = _spreader(len(todo), workers, scheduler)(todo, limits)
     try:
-        yield from tqdm(results, "grading", len(todo), disable=not todo)
+        with _stops() as stop_if_asked:
+            for result in tqdm(results, "grading", len(todo), disable=not todo):
+                yield result
+                stop_if_asked()
     except SandboxUnavailable as error:
         raise CommandError(str(error)) from error
     finally:
         results.close()
+
+
+@contextlib.contextmanager
+def _stops():
+    """Give a function that raises KeyboardInterrupt when Ctrl-C was pressed and its own KeyboardInterrupt was lost.
+
+    Python drops an exception that is raised while a destructor or the callback of a weak reference runs, and
+    SQLAlchemy has thousands of those.
+    """
+    interrupt = signal.getsignal(signal.SIGINT)
+    pressed = []
+
+    def note(*arguments):
+        pressed.append(True)
+        interrupt(*arguments)
+
+    def stop_if_asked():
+        if pressed:
+            raise KeyboardInterrupt
+
+    if not callable(interrupt) or threading.current_thread() is not threading.main_thread():
+        yield stop_if_asked  # nobody can ask here
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield stop_if_asked
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
 
 
 def _in_order(verdicts):

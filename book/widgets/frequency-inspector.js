@@ -59,7 +59,7 @@ const STYLE = `
   frequency-inspector .inspector-table { max-height: 30rem; overflow: auto; margin: 1rem 0 0; }
   frequency-inspector table { width: 100%; margin: 0; white-space: nowrap; }
   frequency-inspector thead th { position: sticky; top: 0; background: var(--raised); }
-  frequency-inspector tbody th { border-bottom: 1px solid var(--line); }
+  frequency-inspector tbody th { border-bottom: 1px solid var(--line); font-weight: 600; }
   frequency-inspector small { font-weight: 400; color: var(--muted); }
   frequency-inspector svg { display: block; width: 4rem; height: 4rem; }
   frequency-inspector .swatch { display: inline-block; width: .8em; height: .8em; margin-right: .35em; border-radius: 50%; }

@@ -107,6 +107,31 @@ def test_a_stopped_run_goes_on(course):
     assert last_line(course.run("grade")) == f"12 submissions: 12 graded; {12 - done} in this run"
 
 
+class Destroyed:
+    """Ctrl-C comes while this is destroyed, where Python drops the exception."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_stop_that_python_drops_is_not_forgotten(course, monkeypatch):
+    for student in ("ada", "ben", "cleo"):
+        submit(course.folder, student, notebook(STUDENTS["ada"]))
+    record = classroom._record
+
+    def recorded(*arguments):
+        Destroyed()
+        return record(*arguments)
+
+    monkeypatch.setattr(classroom, "_record", recorded)
+    before = signal.getsignal(signal.SIGINT)
+    assert "stopped: 1 of 3 graded and recorded" in course.run("grade", status=1).stderr
+    assert signal.getsignal(signal.SIGINT) is before
+    monkeypatch.undo()
+    assert last_line(course.run("grade")) == "3 submissions: 3 graded; 2 in this run"
+
+
 def test_a_killed_run_leaves_the_gradebook_whole(course):
     for number in range(12):
         submit(course.folder, f"student{number:02}", notebook(STUDENTS["ada"]))
