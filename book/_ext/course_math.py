@@ -52,7 +52,7 @@ def keep_marks(app, doctree):
         before, after = (parent[i] if 0 <= i < len(parent) else None for i in (place - 1, place + 1))
         opening = OPENING.search(before)[0] if isinstance(before, nodes.Text) else ""
         closing = CLOSING.match(after)[0] if isinstance(after, nodes.Text) else ""
-        if isinstance(parent, nodes.paragraph) and (opening or closing):
+        if isinstance(parent, (nodes.paragraph, nodes.caption)) and (opening or closing):
             piece = tag("span", nodes.Text(opening), math.deepcopy(), nodes.Text(closing), classes=["kept"])
             parent[place] = piece
             if opening:

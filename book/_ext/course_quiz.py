@@ -1,5 +1,7 @@
 """`{quiz}`: a question with its answer, hint and solution, readable without scripts."""
 
+from collections import Counter
+
 import yaml
 from course_html import Tag, details, parse, parse_inline, tag
 from course_progress import note
@@ -102,13 +104,17 @@ def _choices(directive, data, label):
 
 
 def note_questions(app, doctree):
-    """Remember each question by the title of the section that it stands in."""
+    """Remember each question by the title of the section that it stands in, a second one there by its number too."""
+    seen = Counter()
     for quiz in doctree.findall(Tag):
         if "quiz" in quiz["classes"]:
             section, label = quiz, quiz["ids"][0]
             while not isinstance(section, nodes.section):
                 section = section.parent
-            note(app.env, "quiz", f"quiz/{label}", section.next_node(nodes.title).astext(), label)
+            title = section.next_node(nodes.title).astext()
+            seen[title] += 1
+            number = f" ({seen[title]})" if seen[title] > 1 else ""
+            note(app.env, "quiz", f"quiz/{label}", title + number, label)
 
 
 def setup(app):

@@ -26,6 +26,7 @@ STYLE = ROOT / "book" / "_theme" / "course" / "static" / "course.css"
 # What the cells of the pages call and read
 CALLED = ("solutions/*.py", "autograder/**/*", "book/*.py", "book/gpu/results/*", "benchmarks/results/*.json")
 BREAKS = re.compile(r"(?<=[a-z0-9)]_)|(?<=\w\w[.=(/])")  # in the middle of a long name
+VECTOR = re.compile(r"[\d\s.,()\[\]+−=·×-]{1,60}")  # or a sum: it is read in one piece
 PICTURE = re.compile(r"data:image/(\w+);base64,([\w+/=]{2000,})")
 SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "exercises/*/*.ipynb", *CALLED)
 
@@ -102,6 +103,9 @@ def box_tables(app, doctree):
         for code in table.findall(nodes.literal):
             pieces = [nodes.Text(piece) for piece in BREAKS.split(code.astext()) if piece]
             code[:] = [node for piece in pieces for node in (piece, nodes.raw("", "<wbr>", format="html"))][:-1]
+        for entry in table.findall(nodes.entry):
+            if VECTOR.fullmatch(entry.astext()):
+                entry["classes"].append("whole")
         for head in list(table.findall(nodes.thead)):
             if not head.astext().strip():
                 head.parent.remove(head)
@@ -142,8 +146,11 @@ def copy_widgets(app, exception):
 
 
 def tell_proofs_apart(app, doctree):
-    """sphinx-proof gives the same two ids to every proof of a page: number them."""
+    """sphinx-proof gives the same two ids to every proof of a page: number them. And set apart its first word."""
     seen = Counter()
+    for text in list(doctree.findall(nodes.Text)):
+        if text.startswith("Proof. ") and text.parent.index(text) == 0:
+            text.parent[:1] = [nodes.emphasis("", "Proof."), nodes.Text(text.removeprefix("Proof."))]
     for node in doctree.findall(nodes.Element):
         for position, name in enumerate(node.get("ids", [])):
             if name in ("proof", "proof-content"):

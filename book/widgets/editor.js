@@ -117,7 +117,16 @@ export function makeEditor({ label, help }) {
   field.addEventListener("input", draw);
 
   function set(text) {
-    field.value = text;
+    if (field.value && field.value !== text && field.isConnected) {
+      // As if it were typed: else the browser's undo would work on a text that is no longer there
+      const active = document.activeElement;
+      field.focus({ preventScroll: true });
+      field.select();
+      insert(field, text);
+      active.focus({ preventScroll: true });
+    } else {
+      field.value = text;
+    }
     draw();
   }
 

@@ -27,7 +27,7 @@ const WAYS = [
 ];
 
 const STYLE = `
-  filter-resize fieldset { display: grid; grid-template-columns: repeat(6, 1fr); gap: .4rem; margin: 0; padding: 0; border: 0; font-family: var(--sans); }
+  filter-resize fieldset { display: grid; grid-template-columns: repeat(6, 1fr); gap: .4rem; margin: 0 0 .9rem; padding: 0; border: 0; font-family: var(--sans); }
   filter-resize legend { padding: 0 0 .3rem; font-weight: 600; }
   filter-resize fieldset label { position: relative; display: block; cursor: pointer; }
   filter-resize fieldset input { position: absolute; inset: 0; width: 100%; height: 100%; margin: 0; opacity: 0; cursor: pointer; }

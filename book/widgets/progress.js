@@ -53,7 +53,8 @@ async function importRecord() {
     return;
   }
   const other = record.filter(([name, { code }]) => code !== undefined && (read(name)?.code ?? code) !== code);
-  const question = `${other.length} exercises have other code in this browser. Replace it with the code of the file?`;
+  const count = other.length === 1 ? "1 exercise has" : `${other.length} exercises have`;
+  const question = `${count} other code in this browser. Replace it with the code of the file?`;
   const replaced = other.length && !confirm(question) ? record.filter((one) => !other.includes(one)) : record;
   const kept = replaced.filter(([name, value]) => write(name, value)).length;
   show();

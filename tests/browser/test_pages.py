@@ -49,6 +49,31 @@ def test_nothing_reaches_out_of_its_section(opened):
     assert boxes.evaluate_all(reaching) == []
 
 
+def test_vectors_in_tables_stay_on_one_line(visit):
+    page = visit("book/sincos.html", width=390)
+    vectors = page.locator("td", has_text=re.compile(r"^\(\S+, \S+, \S+, \S+\)$"))
+    assert vectors.count() >= 3
+    assert (
+        vectors.evaluate_all("all => Math.max(...all.map((one) => one.querySelector('p, :scope').offsetHeight))") < 45
+    )
+
+
+def test_copy_buttons_cover_no_code_on_a_phone(visit):
+    page = visit(CHAPTER, width=390, has_touch=True, is_mobile=True)
+    covering = """all => all.filter((button) => {
+        const box = button.getBoundingClientRect();
+        const code = document.createRange();
+        code.selectNodeContents(button.previousElementSibling);
+        return [...code.getClientRects()].some((line) => line.right > box.left && line.left < box.right
+            && line.top < box.bottom - 4 && line.bottom > box.top);
+    }).length"""
+    page.add_style_tag(content="section { content-visibility: visible !important }")
+    page.wait_for_timeout(300)
+    buttons = page.locator("article .copy-button")
+    assert buttons.count() > 20
+    assert buttons.evaluate_all(covering) == 0
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_a_narrow_phone_shows_every_line_whole(visit, path):
     """320 pixels, as WCAG's reflow asks. What is wider than its section is cut off, and no scroll bar tells."""
@@ -343,6 +368,17 @@ def test_a_printed_page_is_the_text_alone(visit):
     assert page.evaluate("getComputedStyle(document.querySelector('article')).color") == paper
 
 
+@pytest.mark.parametrize("path", ["book/sincos.html", "book/positions.html", "book/progress.html"])
+def test_paper_has_nothing_to_press_and_no_room_for_it(visit, path):
+    page = visit(path, width=720)
+    page.emulate_media(media="print")
+    pressed = page.locator("article :is(button, input, select, textarea)").and_(page.locator(":not(.quiz *)"))
+    assert not any(one.is_visible() for one in pressed.all())
+    empty = """all => all.map((one) => one.firstElementChild.getBoundingClientRect().bottom - Math.max(
+        ...[...one.firstElementChild.children].map((part) => part.getBoundingClientRect().bottom)))"""
+    assert all(room < 25 for room in page.locator(".widget").evaluate_all(empty))
+
+
 def test_the_section_that_is_read_is_marked(visit):
     page = visit(CHAPTER)
     marked = page.locator(".chapters a[aria-current=true]")
@@ -362,7 +398,7 @@ def test_search_finds_a_chapter(visit):
 @pytest.mark.parametrize("word", ["constructor", "toString", "__proto__"])
 def test_a_search_ends_though_every_object_has_the_word(visit, word):
     page = visit(f"search.html?q={word}")
-    page.locator("#search-results", has_text=re.compile("Search finished|did not match")).wait_for()
+    page.locator("#search-results", has_text=re.compile("Pages found|No page has")).wait_for()
 
 
 @pytest.mark.parametrize("words", ["rotary", "half-pixel convention", "GELU"])

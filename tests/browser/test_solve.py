@@ -329,6 +329,20 @@ def test_a_new_line_is_indented_as_the_line_before(page):
     assert box.editor.input_value().endswith("\t\tpass\n\t\treturn None")
 
 
+def test_ctrl_z_takes_back_a_reset(page):
+    box = Box(page, "patchify")
+    box.editor.focus()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text("mine = 1\n")
+    before = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    box.press("Reset")
+    assert box.editor.input_value() == TEXTS["patchify"].stub
+    box.editor.focus()
+    page.keyboard.press("Control+z")
+    assert box.editor.input_value() == "mine = 1\n"
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == before
+
+
 def test_undo_takes_back_what_the_editor_did(page):
     box = Box(page, "patchify")
     before = box.editor.input_value()

@@ -24,6 +24,16 @@ function excerpt(text, words) {
 const bare = Object.create(null, { hasOwnProperty: { value: Object.prototype.hasOwnProperty } });
 for (const entries of [Search._index.terms, Search._index.titleterms]) Object.setPrototypeOf(entries, bare);
 
+Documentation.addTranslations({
+  messages: {
+    "Search finished, found ${resultCount} page(s) matching the search query.": "Pages found: ${resultCount}.",
+    "Your search did not match any documents. Please make sure that all words are spelled correctly and that you've selected enough categories.":
+      "No page has all of these words.",
+  },
+  plural_expr: "n != 1",
+  locale: "en",
+});
+
 Search.makeSearchSummary = (html, stems) => {
   const main = new DOMParser().parseFromString(html, "text/html").querySelector('[role="main"]');
   for (const noise of main.querySelectorAll(NOISE)) noise.remove();
