@@ -11,6 +11,9 @@ from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
 OPENING, CLOSING = re.compile(r"[(\[“‘]*$"), re.compile(r"[.,;:!?)\]”’–-]*")
+# The sign for a prime is raised and small as it is; as a superscript it would be both twice
+PRIME = re.compile(r"<msup>((?:(?!<msup>).)*?)<mo>′</mo></msup>")
+SUBSCRIPT_AND_PRIME = re.compile(r"<msubsup>(<mi[^>]*>[^<]*</mi>)(<mi[^>]*>[^<]*</mi>)<mo>′</mo></msubsup>")
 logger = logging.getLogger(__name__)
 
 
@@ -25,7 +28,9 @@ def mathml(builder, node, *, display):
     converter = _converter(tuple(sorted(builder.config.math_macros.items())))
     try:
         made = converter.convert_with_local_state(latex, displaystyle=display)
-        return made.replace("<mo>′</mo>", '<mo class="prime">′</mo>')
+        made = PRIME.sub(r"<mrow>\1<mo>′</mo></mrow>", made)
+        made = SUBSCRIPT_AND_PRIME.sub(r"<msub><mrow>\1<mo>′</mo></mrow>\2</msub>", made)
+        return made.replace("<mo>′</mo>", '<mo lspace="0" rspace="0">′</mo>')
     except LatexError as error:
         logger.warning("formula %r: %s", latex, error, location=node, type="course", subtype="math")
         return "<code></code>"

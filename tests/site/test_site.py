@@ -145,6 +145,13 @@ def test_the_front_page_maps_every_chapter(site):
     assert tokens.find_all("p")[1].text == "A Transformer reads no words and no pixels. What does it read?"
 
 
+def test_a_prime_is_no_superscript(site):
+    """Its sign is raised and small already."""
+    primes = [mo for path in site.rglob("*.html") for mo in page(path).find_all("mo", string="′")]
+    assert len(primes) > 50
+    assert {mo.parent.name for mo in primes} == {"mrow"}
+
+
 def test_progress_names_each_question_by_its_section(site):
     links = page(site / "book/progress.html").select("[data-record^='quiz/'] a")
     assert len(links) > 40
