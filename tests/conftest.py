@@ -1,5 +1,6 @@
 """The built site, for the tests of its pages: made once, and only when its sources have changed."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+# The models of the tests are small, and the site is built beside them: a second thread of torch would wait for its core
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 

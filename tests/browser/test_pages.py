@@ -99,7 +99,7 @@ def test_nothing_jumps_when_fonts_and_scripts_come_late(browser, address, path):
     context = browser.new_context(viewport={"width": 412, "height": 823})
     context.add_init_script(JUMPS)
     page = context.new_page()
-    slow = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 200_000}
+    slow = {"offline": False, "latency": 100, "downloadThroughput": 300_000, "uploadThroughput": 300_000}
     context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)
     page.goto(address + path)
     painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
@@ -442,7 +442,9 @@ def test_a_request_to_another_host_is_caught(visit):
 
 def test_fields_are_made_as_the_reader_comes_near(visit):
     """Browsers lay out every section with a field to type in once a page has loaded: see near.js."""
-    page = visit("book/positions.html", far_later=True)
+    page = visit("book/positions.html", until="commit", far_later=True)
+    page.clock.install()
+    page.reload()
     fields = page.locator("article :is(textarea, select, input[type=text])")
     far = page.locator("#exercise-rope-2d-mixed")
     assert fields.count() < 3 and far.locator("textarea").count() == 0
@@ -451,7 +453,9 @@ def test_fields_are_made_as_the_reader_comes_near(visit):
     expect(far.locator("textarea")).to_have_count(1)
     assert not far.locator(".exercise-stub").is_visible()
     made = fields.count()
-    expect(page.locator("article textarea")).to_have_count(page.locator("[data-solve]").count(), timeout=20_000)
+    for _ in range(40):  # seconds, in which it has time for the rest
+        page.clock.run_for(1000)
+    expect(page.locator("article textarea")).to_have_count(page.locator("[data-solve]").count())
     assert fields.count() > made
 
 
