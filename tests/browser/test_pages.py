@@ -395,10 +395,19 @@ def test_search_finds_a_chapter(visit):
     page.locator("#search-results a", has_text="Patchify").first.wait_for()
 
 
+def test_search_shows_each_place_once(visit):
+    page = visit("search.html?q=class+token", until="networkidle")
+    results = page.locator("#search-results li")
+    assert results.count() > 5
+    assert not results.locator("> a", has_text="(").count()
+    contexts = results.locator(".context").all_inner_texts()
+    assert len({text.rpartition(": ")[2] for text in contexts}) == len(contexts)
+
+
 @pytest.mark.parametrize("word", ["constructor", "toString", "__proto__"])
 def test_a_search_ends_though_every_object_has_the_word(visit, word):
     page = visit(f"search.html?q={word}")
-    page.locator("#search-results", has_text=re.compile("Pages found|No page has")).wait_for()
+    page.locator("#search-results", has_text=re.compile("Places found|No page has")).wait_for()
 
 
 @pytest.mark.parametrize("words", ["rotary", "half-pixel convention", "GELU"])
