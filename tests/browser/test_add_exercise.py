@@ -191,9 +191,7 @@ def test_renamed_and_then_retired_it_keeps_its_grades(tree, added):
     files = ("solutions/patchify.py", "autograder/cases/patchify.py", "book/patchify.md")
     for file in files:
         tree.change(file, "patch_centre", "patch_middle")
-    tree.change(
-        "autograder/cases/patchify.py", "patch_middle, points=2,", 'patch_middle, formerly=("patch_centre",), points=2,'
-    )
+    tree.change("autograder/cases/patchify.py", "patch_middle,\n", 'patch_middle,\n    formerly=("patch_centre",),\n')
     tree.generate()
     kept = {("right", "check_patch_middle"): [2.0, None], ("wrong", "check_patch_middle"): [0.0, 1.5]}
     assert tree.grade() == kept
