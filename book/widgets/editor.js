@@ -60,10 +60,11 @@ function indentLines(field, outdent) {
 /**
  * Make an editor.
  *
- * `label` is its name for screen readers, `help` the id of the text that says which keys do what. Returns the
- * `element`, the text `field`, and functions to `set` the text (undoable in the field) and to `mark` a line.
+ * `label` is its name for screen readers, `help` the id of the text that says which keys do what, `typed` what is called
+ * when the reader has changed the text. Returns the `element`, the text `field`, and functions to `set` the text
+ * (undoable in the field) and to `mark` a line.
  */
-export function makeEditor({ label, help }) {
+export function makeEditor({ label, help, typed }) {
   const element = document.createElement("div");
   element.className = "editor highlight";
   element.innerHTML =
@@ -114,9 +115,14 @@ export function makeEditor({ label, help }) {
     if (event.key !== "Shift") leaving = event.key === "Escape";
   });
   field.addEventListener("blur", () => (leaving = false));
-  field.addEventListener("input", draw);
+  let setting = false;
+  field.addEventListener("input", () => {
+    draw();
+    if (!setting) typed();
+  });
 
   function set(text) {
+    setting = true;
     if (field.value && field.value !== text && field.isConnected) {
       // As if it were typed: else the browser's undo would work on a text that is no longer there
       const active = document.activeElement;
@@ -126,8 +132,9 @@ export function makeEditor({ label, help }) {
       active.focus({ preventScroll: true });
     } else {
       field.value = text;
+      draw();
     }
-    draw();
+    setting = false;
   }
 
   function mark(line) {

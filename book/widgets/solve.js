@@ -33,12 +33,13 @@ function makeExercise(box) {
     chapter: box.dataset.chapter,
     help,
     stub: stubBox.querySelector("pre").textContent.trimEnd(),
-    editor: makeEditor({ label: `Your code for ${name}`, help: help.id }),
+    editor: makeEditor({ label: `Your code for ${name}`, help: help.id, typed: () => noteTyping(exercise) }),
     verdict: make("div", { className: "solve-verdict" }),
     busy: make("p", { className: "solve-busy", hidden: true }, make("progress"), make("span")),
     output: make("pre", { className: "solve-output", tabIndex: 0, hidden: true }),
     solved: make("span", { className: "solve-solved" }),
     isUnsaved: false, // only then is it written when the page is left: another tab may know better
+    saving: null, // the timer that will
     replaced: [], // what stood there before each Reset or load, { code, solved }: it can be brought back
   };
   exercise.verdict.setAttribute("role", "status");
@@ -66,13 +67,6 @@ function makeExercise(box) {
   addNotebookButtons(exercise);
 
   bringBack(exercise);
-  let saving;
-  exercise.editor.field.addEventListener("input", () => {
-    exercise.editor.mark(0);
-    exercise.isUnsaved = true;
-    clearTimeout(saving);
-    saving = setTimeout(() => keep(exercise), 300);
-  });
   addEventListener("pagehide", () => exercise.isUnsaved && keep(exercise));
   addEventListener("storage", ({ key }) => {
     // Another tab has written. What was typed here and is not kept yet stays.
@@ -88,6 +82,13 @@ function makeExercise(box) {
   return exercise;
 }
 
+function noteTyping(exercise) {
+  exercise.editor.mark(0);
+  exercise.isUnsaved = true;
+  clearTimeout(exercise.saving);
+  exercise.saving = setTimeout(() => keep(exercise), 300);
+}
+
 /** Show what is kept of an exercise. */
 function bringBack(exercise) {
   const kept = read(`exercise/${exercise.name}`);
@@ -97,6 +98,7 @@ function bringBack(exercise) {
 
 function keep(exercise) {
   exercise.isUnsaved = false;
+  clearTimeout(exercise.saving);
   const code = exercise.editor.field.value;
   const untouched = code.trimEnd() === exercise.stub;
   const value = untouched && !exercise.isSolved ? null : { code, solved: exercise.isSolved };

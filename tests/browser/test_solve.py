@@ -151,6 +151,24 @@ def test_another_tab_is_neither_overwritten_nor_ignored(visit_bundled):
     assert theirs.editor.input_value() == "# theirs"
 
 
+def test_what_another_tab_writes_is_shown_and_not_written_back(visit_bundled):
+    """Twice within the time after which typing is kept: the first would come back over the second."""
+    page = visit_bundled(CHAPTER)
+    mine = Box(page, "patchify")
+    mine.editor.fill("# mine")
+    page.wait_for_timeout(600)
+    other = page.context.new_page()
+    other.goto(page.url)
+    write = """async (code) => (await import("/widgets/store.js")).write("exercise/patchify", { code, solved: false })"""
+    other.evaluate(write, "# first")
+    page.wait_for_timeout(100)
+    other.evaluate(write, "# second")
+    page.wait_for_timeout(600)
+    assert mine.editor.input_value() == "# second"
+    kept = "JSON.parse(localStorage.getItem('patches-and-positions/exercise/patchify')).code"
+    assert other.evaluate(kept) == "# second"
+
+
 def test_a_browser_that_keeps_nothing_says_so(visit_bundled):
     page = visit_bundled(CHAPTER)
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full') } }")
