@@ -18,6 +18,7 @@ from pygments.token import STANDARD_TYPES, Token
 from sphinx.highlighting import PygmentsBridge
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from sphinx_proof.nodes import proof_node
 
 logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
@@ -95,10 +96,7 @@ def require_alt_text(app, doctree):
 
 
 def box_tables(app, doctree):
-    """Give each table a box to scroll in on a phone, and its code places to break at.
-
-    A header names its column. A column without one names its rows, and a row of headers without words is left out.
-    """
+    """Give each table a box to scroll in on a phone, its code places to break at, and its vectors none."""
     for table in list(doctree.findall(nodes.table)):
         for code in table.findall(nodes.literal):
             pieces = [nodes.Text(piece) for piece in BREAKS.split(code.astext()) if piece]
@@ -107,17 +105,22 @@ def box_tables(app, doctree):
             if VECTOR.fullmatch(entry.astext()):
                 entry["classes"].append("whole")
         for head in list(table.findall(nodes.thead)):
-            if not head.astext().strip():
-                head.parent.remove(head)
-                continue
-            for column, entry in enumerate(list(head.findall(nodes.entry))):
-                if entry.astext().strip():
-                    _retag(entry, "th", scope="col")
-                    continue
-                _retag(entry, "td")
-                for row in next(table.findall(nodes.tbody)):
-                    _retag(row[column], "th", scope="row")
+            _mark_headers(head, head.parent.next_node(nodes.tbody))
         table.replace_self(tag("div", table.deepcopy(), classes=["table-box"]))
+
+
+def _mark_headers(head, body):
+    """A header names its column; a column without one names its rows; a row of headers without words is left out."""
+    if not head.astext().strip():
+        head.parent.remove(head)
+        return
+    for column, entry in enumerate(list(head.findall(nodes.entry))):
+        if entry.astext().strip():
+            _retag(entry, "th", scope="col")
+            continue
+        _retag(entry, "td")
+        for row in body:
+            _retag(row[column], "th", scope="row")
 
 
 def _retag(entry, name, **attributes):
@@ -145,12 +148,16 @@ def copy_widgets(app, exception):
         shutil.copytree(WIDGETS, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md"))
 
 
+def set_proofs_apart(app, doctree):
+    """sphinx-proof begins a proof with a word like any other: set it in italics."""
+    for proof in doctree.findall(proof_node):
+        text = proof.next_node(nodes.Text)
+        text.parent[:1] = [nodes.emphasis("", "Proof."), nodes.Text(text.removeprefix("Proof."))]
+
+
 def tell_proofs_apart(app, doctree):
-    """sphinx-proof gives the same two ids to every proof of a page: number them. And set apart its first word."""
+    """sphinx-proof gives the same two ids to every proof of a page: number them."""
     seen = Counter()
-    for text in list(doctree.findall(nodes.Text)):
-        if text.startswith("Proof. ") and text.parent.index(text) == 0:
-            text.parent[:1] = [nodes.emphasis("", "Proof."), nodes.Text(text.removeprefix("Proof."))]
     for node in doctree.findall(nodes.Element):
         for position, name in enumerate(node.get("ids", [])):
             if name in ("proof", "proof-content"):
@@ -248,6 +255,7 @@ def setup(app):
     app.add_node(nodes.citation, override=True, html=(visit_citation, depart_citation))
     app.add_node(HideCodeCellNode, override=True, html=(visit_hidden, depart_hidden))
     app.connect("doctree-read", box_tables)
+    app.connect("doctree-read", set_proofs_apart)
     app.connect("doctree-read", tell_proofs_apart)
     app.connect("html-page-context", give_page)
     app.connect("html-page-context", keep_pictures_apart)

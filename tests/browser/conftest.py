@@ -52,6 +52,11 @@ def browser():
         browser.close()
 
 
+def put_together(page):
+    """What is far away gets its fields and figures too, as before printing."""
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+
+
 @contextlib.contextmanager
 def visits(browser, address):
     """A function that opens pages of a site: `visit("book/intro.html", width=390, color_scheme="dark")`.
@@ -82,7 +87,7 @@ def visits(browser, address):
         page.on("requestfailed", note_failure)
         page.goto(address + path, wait_until=until)
         if not far_later and options.get("java_script_enabled", True):
-            page.evaluate("dispatchEvent(new Event('beforeprint'))")  # what is far away is put together too
+            put_together(page)
         return page
 
     visit.complaints = complaints

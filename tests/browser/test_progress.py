@@ -5,6 +5,7 @@ import re
 
 import pytest
 from accessible import violations
+from conftest import put_together
 from playwright.sync_api import expect
 
 from autograder.exercise import names
@@ -20,7 +21,7 @@ def page(visit):
     quiz.locator("input[data-right]").first.check()
     quiz.get_by_role("button", name="Check").click()
     page.reload()
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")  # what is far away is put together too
+    put_together(page)
     expect(quiz.locator("input[data-right]").first).to_be_checked()
     expect(quiz.locator(".quiz-verdict")).to_have_text("Right.")
     page.evaluate("""async () => {

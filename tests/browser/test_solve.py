@@ -8,7 +8,7 @@ import time
 
 import pytest
 from accessible import violations
-from conftest import ROOT, visits
+from conftest import ROOT, put_together, visits
 from course_run import chapters
 from serving import served
 from small_book import build
@@ -140,7 +140,7 @@ def test_another_tab_is_neither_overwritten_nor_ignored(visit_bundled):
     page = visit_bundled(CHAPTER)
     other = page.context.new_page()
     other.goto(page.url)
-    other.evaluate("dispatchEvent(new Event('beforeprint'))")
+    put_together(other)
     mine, theirs = Box(page, "patchify"), Box(other, "patchify")
     theirs.editor.fill("# theirs")
     page.wait_for_timeout(600)
@@ -159,7 +159,8 @@ def test_what_another_tab_writes_is_shown_and_not_written_back(visit_bundled):
     page.wait_for_timeout(600)
     other = page.context.new_page()
     other.goto(page.url)
-    write = """async (code) => (await import("/widgets/store.js")).write("exercise/patchify", { code, solved: false })"""
+    write = """async (code) =>
+        (await import("/widgets/store.js")).write("exercise/patchify", { code, solved: false })"""
     other.evaluate(write, "# first")
     page.wait_for_timeout(100)
     other.evaluate(write, "# second")

@@ -195,10 +195,8 @@ def test_a_page_of_exercises_is_built_without_torch(tmp_path):
     book.mkdir()
     done = build(book, {"page": text}, PYTHONPATH=str(elsewhere))
     assert done.returncode == 0, done.stderr
-    assert (
-        "def split_heads(x, n_heads):"
-        in BeautifulSoup((book / "_build/html/page.html").read_text(), "html.parser").get_text()
-    )
+    page = BeautifulSoup((book / "_build/html/page.html").read_text(), "html.parser")
+    assert "def split_heads(x, n_heads):" in page.text
 
 
 def test_solutions_can_be_hidden(good, tmp_path):
