@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 SITE := _build/html
 
 .DEFAULT_GOAL := help
-.PHONY: help book page serve lab exercises grade test test-all bench peers clean lint system preview
+.PHONY: help book page serve lab exercises grade test test-all bench peers gpu-pages clean lint system preview
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -27,6 +27,7 @@ help:
 	@echo "make lab        solve in work/            make bench     measure"
 	@echo "make exercises  write the notebooks       make peers     record what other libraries compute"
 	@echo "make grade      grade submitted/          make clean     remove what was built"
+	@echo "make gpu-pages  run the notebooks of the GPU pages at every size, for hours, and keep what they measure"
 	@echo "make page       build again what has changed on the pages, in seconds"
 	@echo "make preview PAGE=book/patchify  for authors: one page, and what its exercises lack"
 
@@ -116,6 +117,10 @@ bench: $(VENV)/.ready system
 	for script in $(filter-out %/peers.py %/training.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
 	@if [ -x _build/peers/bin/python ]; then PYTHONPATH=. _build/peers/bin/python benchmarks/training.py; \
 	else echo "benchmarks/training.py is left out: it needs make peers"; fi
+
+# The notebooks of the GPU pages, run whole at each size: hours, written down run by run, so that it can be cut off.
+gpu-pages: $(VENV)/.ready system exercises
+	PYTHONPATH=. $(BIN)/python benchmarks/runs/notebooks.py
 
 peers:
 	bash benchmarks/peers.sh $(PYTHON)

@@ -4,6 +4,7 @@
 to the notebook in which they are graded, quizzes a question with a folded answer, references links to the site.
 """
 
+import ast
 import functools
 import re
 from pathlib import Path
@@ -35,8 +36,10 @@ if drive.is_dir() and not Path("checkpoints").exists():
 INTRODUCTION = """\
 > This notebook is the page [{title}]({address}) of the course *Patches and Positions*. Run its cells from top to
 > bottom, with no edits. On Colab choose *Runtime > Change runtime type > GPU* first; without a GPU each run is smaller
-> and says so. Long runs leave checkpoints and go on from them when you run their cell again. To keep them when Colab
-> takes the machine away, run `from google.colab import drive; drive.mount("/content/drive")` before the next cell."""
+> and says so. `%env COURSE_SIZE=full` in a cell before the first asks for the full size on any machine, and
+> `%env COURSE_SIZE=reduced` for the smaller one on a GPU. Long runs leave checkpoints and go on from them when you run
+> their cell again. To keep them when Colab takes the machine away, run
+> `from google.colab import drive; drive.mount("/content/drive")` before the next cell."""
 
 _FENCE = re.compile(r"^(`{3,}|:{3,})(?:\{([\w:-]+)\})?\s*(.*)$")
 _LABEL = re.compile(r"^\(([\w-]+)\)=\s*$\n?", re.MULTILINE)
@@ -141,9 +144,17 @@ class _Page:
         if name in ("widget", "figure"):
             what = options.get("label") or options.get("alt") or argument
             return f"*On [the page]({self.labels[self.name][1]}) there is a figure here: {self.inline(what)}*"
+        if name == "literalinclude":
+            return f"```python\n{self.definition(argument, options['pyobject'])}\n```"
         if name == "math":
             return f"$$\n{_expand(body)}\n$$"
         raise ValueError(f"{self.name}.md: a notebook cannot show the directive {name!r} yet: autograder/from_page.py")
+
+    def definition(self, path, name):
+        """A function or class of a module, as it stands there."""
+        code = (ROOT / self.name).parent.joinpath(path).read_text(encoding="utf-8")
+        node = next(node for node in ast.parse(code).body if getattr(node, "name", None) == name)
+        return ast.get_source_segment(code, node)
 
     def task(self, name):
         chapter, site = names()[name], _settings()

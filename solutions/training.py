@@ -29,6 +29,7 @@ from solutions.small_vit import decay_groups
 # Where Debian's package dataset-fashion-mnist puts its files
 FASHION_MNIST = os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
 DOWNLOADS = os.environ.get("COURSE_DATA", "~/.cache/patches-and-positions")
+RESULTS = Path(__file__).parents[1] / "book" / "gpu" / "results"
 
 
 # ------------------------------------------------------------------------ data
@@ -330,24 +331,84 @@ def pick_machine():
     return Machine("cuda", precision, compiles, torch.cuda.get_device_name())
 
 
-def settings_for(machine, full, reduced):
-    """The full settings on a GPU; elsewhere the reduced ones, saying what is smaller.
+SIZES = ("full", "reduced", "tiny")
+
+
+def settings_for(machine, full, reduced, tiny):
+    """The settings of a page's own run: those of the size that is asked for.
+
+    The variable `COURSE_SIZE` of the environment names the size: "full" (a free GPU takes
+    some minutes for a page, two cores of a CPU up to a quarter of an hour), "reduced" (seconds)
+    or "tiny" (the tests'). Without it a GPU runs "full" and anything else "reduced".
 
     Parameters
     ----------
     machine : Machine
-    full, reduced : dict
-        With the same keys.
+    full, reduced, tiny : dict
+        With the same keys. What a smaller run has other than the full one is printed, but for
+        `least`: the bounds that a page asserts.
 
     Returns
     -------
     dict
+        With `size`, the name of the size, beside the settings.
+
+    Raises
+    ------
+    ValueError
+        If there is no size of that name.
     """
-    if machine.device == "cuda":
-        return full
-    changes = [f"{key} {reduced[key]} instead of {full[key]}" for key in full if reduced[key] != full[key]]
-    print(f"No GPU here ({machine.name}), so this run is smaller:", *changes, sep="\n  ")
-    return reduced
+    asked = os.environ.get("COURSE_SIZE", "")
+    size = asked or ("full" if machine.device == "cuda" else "reduced")
+    if size not in SIZES:
+        raise ValueError(f"COURSE_SIZE must be one of {', '.join(SIZES)}, not {size!r}")
+    chosen = {"full": full, "reduced": reduced, "tiny": tiny}[size]
+    keys = [key for key in full if key != "least" and chosen[key] != full[key]]
+    if keys:
+        why = f"The {size} size was asked for" if asked else f"No GPU here ({machine.name})"
+        print(f"{why}, so this run is smaller:", *(f"{key} {chosen[key]} instead of {full[key]}" for key in keys),
+              "COURSE_SIZE=full in the environment asks for all of it", sep="\n  ")  # fmt: skip
+    return chosen | {"size": size}
+
+
+def checkpoint_for(setting, name):
+    """Where a page's own run leaves its checkpoint: a long one in `checkpoints/`, a short one nowhere.
+
+    Parameters
+    ----------
+    setting : dict
+        Of `settings_for`.
+    name : str
+
+    Returns
+    -------
+    Path or None
+    """
+    folder = Path(os.environ.get("COURSE_CHECKPOINTS", "checkpoints"))
+    return folder / f"{name}.pt" if setting["size"] == "full" else None
+
+
+def kept_runs(page, size, seed=None):
+    """What a page's own run has found before, with other seeds (`benchmarks/runs/notebooks.py`).
+
+    Parameters
+    ----------
+    page : str
+        Such as "small_vit".
+    size : str
+        Of the runs, one of SIZES.
+    seed : int, optional
+        The seed that is being run now: left out.
+
+    Returns
+    -------
+    list of dict
+        What each run measured, by name, in the order of the seeds.
+    """
+    path = RESULTS / "notebooks" / f"{page}.json"
+    runs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    runs = [run for run in runs if (run["size"], run["precision"], run["without"]) == (size, "float32", False)]
+    return [run["measured"] for run in sorted(runs, key=lambda run: run["seed"]) if run["seed"] != seed]
 
 
 # ------------------------------------------------------------------------ loop
@@ -573,6 +634,28 @@ def _read(path, model, optimizer, scaler, recipe):
     return {key: content[key] for key in ("step", "loss", "seconds", "history")}
 
 
+def describe_run(machine):
+    """The machine, the date and the commit of a run, to be kept with its numbers.
+
+    A commit is "-dirty" where code differs from it; results that were written since are none.
+    """
+    git = ["git", "-C", str(Path(__file__).parents[1])]
+    changed = ["status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude)book/gpu/results"]
+    try:
+        commit, changes = (
+            subprocess.run([*git, *arguments], capture_output=True, text=True, check=True).stdout.strip()
+            for arguments in (["rev-parse", "--short", "HEAD"], changed)
+        )
+        commit += "-dirty" if changes else ""
+    except (OSError, subprocess.CalledProcessError):
+        commit = None
+    return {
+        "machine": dataclasses.asdict(machine) | {"processor": platform.machine(), "torch": torch.__version__},
+        "date": datetime.date.today().isoformat(),
+        "commit": commit,
+    }
+
+
 def write_result(path, results, machine, **settings):
     """Write what a run found, with all that is needed to judge it and to repeat it.
 
@@ -586,21 +669,10 @@ def write_result(path, results, machine, **settings):
     **settings
         Of the model, the recipe and the data; a `Recipe` is written as its fields.
     """
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    try:
-        commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = None
     plain = {
         key: dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value for key, value in settings.items()
     }
-    content = {
-        "settings": plain,
-        "machine": dataclasses.asdict(machine) | {"processor": platform.machine(), "torch": torch.__version__},
-        "date": datetime.date.today().isoformat(),
-        "commit": commit,
-        "results": results,
-    }
+    content = {"settings": plain} | describe_run(machine) | {"results": results}
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1)

@@ -18,17 +18,28 @@ from autograder.source import exercise_texts
 
 logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
+GPU_PAGES = "book/gpu/"
 DIFFICULTY = {1: "easy", 2: "moderate", 3: "hard"}
 
 
 def notebook_links(directive, folder, name):
-    """The links to exercises/<folder>/<name>.ipynb: to download from this site, to open in Colab."""
-    config, up = directive.config, "../" * directive.env.docname.count("/")
+    """The links to exercises/<folder>/<name>.ipynb: to download from this site, to open in Colab.
+
+    A page of the GPU part is a notebook itself, beside that of its exercises: there the words, and the name of the
+    file that is downloaded, tell the two apart.
+    """
+    config, docname = directive.config, directive.env.docname
+    up, file = "../" * docname.count("/"), f"{name}.ipynb"
+    words, colab_words = "Download the notebook", "Open in Colab"
+    if folder == "gpu":
+        words, colab_words, file = "Download this page as a notebook", "Open this page in Colab", f"{name}_page.ipynb"
+    elif docname.startswith(GPU_PAGES):
+        words, colab_words = "Download the exercises", "Open the exercises in Colab"
     path = f"exercises/{folder}/{name}.ipynb"
     colab = f"https://colab.research.google.com/github/{config.repository}/blob/{config.repository_branch}/{path}"
     address = f"{up}notebooks/{folder}/{name}.ipynb"
-    download = tag("a", nodes.Text("Download the notebook"), href=address, download=f"{name}.ipynb")
-    return [download, nodes.Text(" · "), tag("a", nodes.Text("Open in Colab"), href=colab)]
+    download = tag("a", nodes.Text(words), href=address, download=file)
+    return [download, nodes.Text(" · "), tag("a", nodes.Text(colab_words), href=colab)]
 
 
 class Notebook(SphinxDirective):
@@ -38,7 +49,7 @@ class Notebook(SphinxDirective):
 
     def run(self):
         chapter = self.arguments[0]
-        folder = "gpu" if self.env.docname.startswith("book/gpu/") else chapter
+        folder = "gpu" if self.env.docname.startswith(GPU_PAGES) else chapter
         if not (ROOT / "exercises" / folder / f"{chapter}.ipynb").exists():
             logger.warning("no notebook of chapter %r: run make exercises", chapter, location=self.get_location())
         lab = nodes.inline("", " · ", *parse_inline(self, "[In JupyterLab](start-lab)"))

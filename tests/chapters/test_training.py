@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,8 +19,11 @@ from solutions.training import (
     Machine,
     Recipe,
     augment,
+    checkpoint_for,
+    describe_run,
     evaluate,
     generator_for,
+    kept_runs,
     load_data,
     pick_machine,
     prepare,
@@ -357,13 +361,67 @@ def test_machine_of_this_computer():
         assert "CPU" in machine.name
 
 
-def test_without_a_gpu_it_says_what_is_smaller(capsys):
-    full, reduced = {"epochs": 60, "d": 192, "data": "cifar10"}, {"epochs": 3, "d": 64, "data": "cifar10"}
-    assert settings_for(CPU, full, reduced) == reduced
+FULL = {"epochs": 60, "d": 192, "data": "cifar10", "least": {"accuracy": 0.8}}
+REDUCED = {"epochs": 3, "d": 64, "data": "cifar10", "least": {"accuracy": 0.5}}
+TINY = {"epochs": 1, "d": 64, "data": "digits", "least": {"accuracy": 0.3}}
+GPU = dataclasses.replace(CPU, device="cuda")
+
+
+def test_without_a_gpu_it_says_what_is_smaller(monkeypatch, capsys):
+    monkeypatch.delenv("COURSE_SIZE", raising=False)
+    assert settings_for(CPU, FULL, REDUCED, TINY) == REDUCED | {"size": "reduced"}
     said = capsys.readouterr().out.splitlines()
-    assert "No GPU here" in said[0] and said[1:] == ["  epochs 3 instead of 60", "  d 64 instead of 192"]
-    assert settings_for(dataclasses.replace(CPU, device="cuda"), full, reduced) == full
+    assert "No GPU here" in said[0] and said[1:3] == ["  epochs 3 instead of 60", "  d 64 instead of 192"]
+    assert "COURSE_SIZE=full" in said[3] and len(said) == 4
+    assert settings_for(GPU, FULL, REDUCED, TINY) == FULL | {"size": "full"}
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("machine", [CPU, GPU])
+@pytest.mark.parametrize(("size", "settings"), [("full", FULL), ("reduced", REDUCED), ("tiny", TINY)])
+def test_one_switch_sets_the_size_on_any_machine(monkeypatch, capsys, machine, size, settings):
+    monkeypatch.setenv("COURSE_SIZE", size)
+    monkeypatch.setenv("COURSE_CHECKPOINTS", "somewhere")
+    setting = settings_for(machine, FULL, REDUCED, TINY)
+    assert setting == settings | {"size": size}
+    assert ("was asked for" in capsys.readouterr().out) == (size != "full")
+    assert checkpoint_for(setting, "a run") == (Path("somewhere/a run.pt") if size == "full" else None)
+
+
+def test_a_size_that_does_not_exist_is_named(monkeypatch):
+    monkeypatch.setenv("COURSE_SIZE", "Full")
+    with pytest.raises(ValueError, match="full, reduced, tiny, not 'Full'"):
+        settings_for(CPU, FULL, REDUCED, TINY)
+
+
+def test_kept_runs_are_those_of_the_size_and_of_other_seeds(monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "RESULTS", tmp_path)
+    assert kept_runs("page", "full") == []
+    like = {"size": "full", "precision": "float32", "without": False}
+    others = [like | {"size": "tiny"}, like | {"precision": "bfloat16"}, like | {"without": True}]
+    runs = [like | {"seed": seed, "measured": seed} for seed in (2, 0, 1)]
+    runs += [one | {"seed": 3, "measured": 3} for one in others]
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "page.json").write_text(json.dumps(runs))
+    assert kept_runs("page", "full") == [0, 1, 2]
+    assert kept_runs("page", "full", 1) == [0, 2]
+
+
+def test_a_commit_is_clean_where_only_results_have_changed(tmp_path, monkeypatch):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    (tmp_path / "solutions").mkdir()
+    (tmp_path / "book" / "gpu" / "results").mkdir(parents=True)
+    code, kept = tmp_path / "solutions" / "training.py", tmp_path / "book" / "gpu" / "results" / "a.json"
+    for path in (code, kept):
+        path.write_text("1")
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *arguments], check=True)
+    monkeypatch.setattr(training, "__file__", str(code))
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    kept.write_text("2")
+    assert head.startswith(describe_run(CPU)["commit"])
+    code.write_text("2")
+    assert describe_run(CPU)["commit"].endswith("-dirty")
 
 
 def test_results_say_where_they_come_from(tmp_path):

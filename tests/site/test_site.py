@@ -176,6 +176,22 @@ def test_each_chapter_leads_to_its_notebook(site):
         assert "make lab" in page(site / "book/start.html").find(id=anchor).find_parent("section").text
 
 
+def test_the_same_words_lead_to_the_same_notebook(site):
+    """A page of the GPU part is a notebook and has the exercises in another one: whoever takes the first to hand in
+    what stands in the second is lost."""
+    seen = set()
+    for path in site.glob("book/**/*.html"):
+        links = [link for line in page(path).select(".notebook-links") for link in line.find_all("a")]
+        leads, saved = {}, {}
+        for link in links:
+            leads.setdefault(link.text, set()).add(link["href"])
+            if link.get("download"):
+                saved.setdefault(link["download"], set()).add(link["href"])
+        assert all(len(addresses) == 1 for addresses in (*leads.values(), *saved.values())), path.name
+        seen |= saved.keys()
+    assert {"small_vit.ipynb", "small_vit_page.ipynb", "patchify.ipynb"} <= seen
+
+
 def test_a_missing_page_leads_back(site):
     soup = page(site / "404.html")
     assert soup.base["href"] == "/course/"
