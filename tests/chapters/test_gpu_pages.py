@@ -1,10 +1,13 @@
 """The scripts behind the kept results of the GPU chapters, and the results themselves."""
 
 import dataclasses
+import functools
 import json
+import statistics
 import sys
 from pathlib import Path
 
+import jupytext
 import numpy as np
 import pytest
 import torch
@@ -13,10 +16,12 @@ from solutions.patchify import patchify, unpatchify
 from solutions.positions import sincos_2d
 from solutions.resolution import resize_pos_embed
 from solutions.small_vit import POSITIONS, SmallViT
+from solutions.training import SIZES, Machine
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks" / "runs"))
 
+import notebooks  # noqa: E402
 import position_ablation  # noqa: E402
 import resolution_transfer  # noqa: E402
 
@@ -94,3 +99,74 @@ def test_the_same_trained_models_stand_behind_both_pages():
     for run in curves.values():
         if "28" in run["accuracy"]:  # a thousand of the ten thousand test images
             assert abs(run["accuracy"]["28"] - trained[f"{run['positions']}-{run['seed']}"]["accuracy"]) < 0.04
+
+
+# ------------------------------------------------------------------------------- the notebooks, run whole at each size
+
+
+@functools.cache
+def settings_of(page):
+    """The settings of a page by size, as its source has them."""
+    cells = jupytext.read(ROOT / "book" / "gpu" / f"{page}.md", fmt="md:myst").cells
+    (cell,) = (cell for cell in cells if cell.cell_type == "code" and "settings_for(\n" in cell.source)
+    told = {}
+
+    def note(machine, **sizes):
+        told.update(sizes)
+        return sizes["tiny"]
+
+    machine = Machine("cpu", "float32", False, "CPU")
+    names = {"dataclasses": dataclasses, "pick_machine": lambda: machine, "settings_for": note}
+    exec(cell.source.partition("\ndata = ")[0], names | {"load_data": None})
+    return told
+
+
+def runs_of(page, size, **like):
+    runs = [run for run in notebooks.kept(page) if run["size"] == size]
+    return [run for run in runs if all(run[key] == value for key, value in like.items())]
+
+
+ALL = pytest.mark.parametrize(("page", "size"), [(page, size) for page in notebooks.PAGES for size in SIZES])
+
+
+@ALL
+def test_every_bound_of_a_page_lies_twice_the_spread_under_what_its_seeds_gave(page, size):
+    runs, least = runs_of(page, size, precision="float32", without=False), settings_of(page)[size]["least"]
+    assert len(runs) >= 3 and least
+    for name, bound in least.items():
+        values = [run["measured"][name] for run in runs]
+        assert statistics.mean(values) - bound >= 2 * statistics.stdev(values), (name, bound, values)
+
+
+@ALL
+def test_every_bound_is_missed_where_what_the_page_claims_is_taken_away(page, size):
+    (run,), least = runs_of(page, size, without=True), settings_of(page)[size]["least"]
+    for name, bound in least.items():
+        assert run["measured"][name] < bound, (name, bound, run["measured"][name])
+
+
+@ALL
+def test_the_notebooks_ran_from_top_to_bottom_also_in_bfloat16(page, size):
+    runs, least = runs_of(page, size, without=False), settings_of(page)[size]["least"]
+    assert {run["precision"] for run in runs} == {"float32", "bfloat16"}
+    for run in runs:
+        assert all(run["measured"][name] >= bound for name, bound in least.items()), run["measured"]
+        assert run["setting"]["size"] == size
+        assert {key: run["setting"][key] for key in settings_of(page)[size] if key != "least"} == {
+            key: json.loads(json.dumps(value)) for key, value in settings_of(page)[size].items() if key != "least"
+        }
+
+
+@pytest.mark.parametrize("page", notebooks.PAGES)
+def test_kept_runs_of_the_notebooks_say_where_they_come_from_and_hold_no_output(page):
+    for run in notebooks.kept(page):
+        assert not run["commit"].endswith("-dirty") and run["date"] and run["machine"]["name"]
+        assert len(json.dumps(run)) < 3000
+
+
+@pytest.mark.parametrize("page", notebooks.PAGES)
+def test_a_notebook_runs_whole_at_the_tests_size_in_bfloat16(page, tmp_path):
+    found = notebooks.run(page, "tiny", seed=7, precision="bfloat16", checkpoints=tmp_path)
+    assert found["failed"] == []
+    assert found["machine"]["precision"] == "bfloat16" and found["setting"]["size"] == "tiny"
+    assert list(tmp_path.iterdir()) == []  # so short a run leaves no checkpoint
