@@ -113,7 +113,7 @@ def run(page, size, seed=0, precision=None, without=False, checkpoints=None):
     before = (PRECISION.format(precision=precision) if precision else "") + (WITHOUT[page] if without else "")
     place = next(number for number, cell in enumerate(notebook.cells) if cell.get("id") == "place")
     notebook.cells.insert(place + 1, nbformat.v4.new_code_cell(before or "pass"))
-    tell = "print(json.dumps({'measured': found, 'setting': setting, 'machine': dataclasses.asdict(machine)}))"
+    tell = "print(json.dumps({'measured': noted, 'setting': setting, 'machine': dataclasses.asdict(machine)}))"
     notebook.cells.append(nbformat.v4.new_code_cell(tell))
     began = time.perf_counter()
     client = NotebookClient(notebook, timeout=3 * HOURS, allow_errors=True, kernel_name="python3",
