@@ -31,15 +31,26 @@ help:
 	@echo "make page       build again what has changed on the pages, in seconds"
 	@echo "make preview PAGE=book/patchify  for authors: one page, and what its exercises lack"
 
-# The environment: made once, renewed when a requirement changes.
+# What pip says goes to a file, which ends on the screen where pip stops: with --quiet it keeps its reasons to itself.
+define pip
+	@echo "pip install $(1)"
+	@$(BIN)/python -m pip install --progress-bar off $(1) >$(VENV)/pip.log 2>&1 || { \
+		tail -n 40 $(VENV)/pip.log >&2; \
+		echo "make: \"pip install $(1)\" failed, for the reason above (all that pip said: $(VENV)/pip.log)." \
+			"Without network or room on the disk: mend that and run make again. Where a package wants another Python" \
+			"than $$($(BIN)/python --version): rm -r $(VENV), then name one that is installed, as in make PYTHON=python3.12" >&2; \
+		exit 1; }
+endef
+
+# The environment: made once, renewed when a requirement changes. One without pip was left by a venv that failed.
 $(VENV)/.ready: requirements.txt constraints.txt pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet --no-deps -c $(CONSTRAINTS) --index-url $(TORCH_INDEX) torch)
-	$(BIN)/python -m pip install --quiet -r requirements.txt -c $(CONSTRAINTS)
-	$(BIN)/python -m pip install --quiet --no-deps -e .
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12")'
+	@test -x $(BIN)/pip || { echo "$(PYTHON) -m venv $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	$(call pip,--upgrade pip)
+	$(if $(TORCH_INDEX),$(call pip,--no-deps -c $(CONSTRAINTS) --index-url $(TORCH_INDEX) torch))
+	$(call pip,-r requirements.txt -c $(CONSTRAINTS))
+	$(call pip,--no-deps -e .)
+	@touch $@
 
 # System packages: installed where that is possible, else named. Without bubblewrap and a browser the tests fail;
 # without the others a few are skipped, so these are only tried.

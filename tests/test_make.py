@@ -1,8 +1,11 @@
 """What the Makefile does, on a course of empty files: the programs it calls do nothing here."""
 
+import html
 import os
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -65,10 +68,81 @@ def test_bench_measures_and_does_not_record_peers(make):
 def test_torch_comes_alone_from_its_index(make):
     """Such an index holds some of torch's requirements in some versions, not those of constraints.txt."""
     lines = make("--dry-run", "--always-make", ".venv/.ready", "TORCH_INDEX=https://example.org/cpu").splitlines()
-    torch = next(line for line in lines if "--index-url https://example.org/cpu" in line)
+    pip = [line.partition(" >")[0] for line in lines if "python -m pip" in line]
+    (torch,) = (line for line in pip if "--index-url https://example.org/cpu" in line)
     assert "--no-deps" in torch and "-c constraints.txt" in torch and torch.endswith(" torch")
-    assert lines.index(torch) < next(number for number, line in enumerate(lines) if "-r requirements.txt" in line)
+    assert pip.index(torch) < next(number for number, line in enumerate(pip) if "-r requirements.txt" in line)
     assert "--index-url" not in make("--dry-run", "--always-make", ".venv/.ready")
+
+
+def package(index, name, python, needs=()):
+    """Put a package of nothing but what pip reads, in version 1.0, into a folder that pip takes for an index."""
+    file, about = f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nRequires-Python: {python}\n"
+    (index / name).mkdir(parents=True)
+    with zipfile.ZipFile(index / name / file, "w") as made:
+        made.writestr(f"{about}/METADATA", metadata + "".join(f"Requires-Dist: {other}\n" for other in needs))
+        made.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        made.writestr(f"{about}/RECORD", "")
+    page = f'<!DOCTYPE html><html><body><a href="{file}" data-requires-python="{html.escape(python)}">{file}</a>'
+    (index / name / "index.html").write_text(f"{page}</body></html>")
+
+
+@pytest.fixture
+def set_up(make, tmp_path):
+    """Set up the environment with the real pip, which has two packages and no network: soup, which needs sieve.
+
+    The function takes the Python that sieve wants and returns what make said. Nothing is installed, only found.
+    """
+    (tmp_path / ".venv" / ".ready").unlink()
+    (tmp_path / ".venv" / "bin" / "pip").symlink_to(sys.executable)
+    (tmp_path / ".venv" / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tmp_path / "requirements.txt").write_text("soup\n")
+    (tmp_path / "constraints.txt").write_text("soup==1.0\nsieve==1.0\n")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "course"\nversion = "1.0"\n')
+
+    def set_up(python):
+        package(tmp_path / "index", "soup", ">=3.11", ["sieve>=0.5"])
+        package(tmp_path / "index", "sieve", python)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "PIP_"))}
+        environment |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": (tmp_path / "index").as_uri(),
+                        "PIP_DRY_RUN": "1", "PIP_NO_BUILD_ISOLATION": "false"}  # fmt: skip
+        command = ["make", ".venv/.ready", f"PYTHON={sys.executable}"]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    return set_up
+
+
+STEPS = [
+    f"pip install {step}" for step in ("--upgrade pip", "-r requirements.txt -c constraints.txt", "--no-deps -e .")
+]
+
+
+def test_where_pip_fails_its_reason_is_seen(set_up, tmp_path):
+    """A pin that wants another Python: what --quiet leaves out is that "the conflict is caused by" it."""
+    done = set_up(">=3.99")
+    assert done.returncode != 0 and done.stdout.splitlines() == STEPS[:2]
+    assert "The conflict is caused by" in done.stderr and "sieve==1.0" in done.stderr
+    (ours,) = (line for line in done.stderr.splitlines() if line.startswith('make: "pip'))
+    assert f'"{STEPS[1]}" failed' in ours
+    assert "than Python 3." in ours and "rm -r .venv" in ours and "PYTHON=" in ours
+    assert not (tmp_path / ".venv" / ".ready").exists()
+
+
+def test_where_pip_succeeds_it_says_no_more_than_what_is_done(set_up, tmp_path):
+    done = set_up(">=3.11")
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, STEPS, "")
+    assert (tmp_path / ".venv" / ".ready").exists()
+
+
+def test_an_environment_without_pip_is_made_again(make, tmp_path):
+    """Debian's Python without python3-venv leaves one behind when it fails."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\ncase "$2" in venv) touch .venv/bin/pip; chmod +x .venv/bin/pip; esac\n')
+    python.chmod(0o755)
+    for expected in ([f"{python} -m venv .venv"], []):
+        printed = make("--always-make", ".venv/.ready", f"PYTHON={python}").splitlines()
+        assert [line for line in printed if "venv .venv" in line] == expected
 
 
 NEEDED, USEFUL = ("bubblewrap", "chromium"), ("postgresql", "dataset-fashion-mnist")
