@@ -148,7 +148,8 @@ def _grade(options, course):
             f"this class keeps to version {course.course_version} of the course (nbgrader_config.py), and this is "
             f"{course_version()}: CHANGELOG.md says what changes a grade"
         )
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # Not by raising SIGINT: a job in the background ignores that, as it should, and must still be stopped by `kill`
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     _warn(options)
     what = {
         "limits": _limits(options),

@@ -174,30 +174,35 @@ def _graded(todo, limits, workers, scheduler):
 
 @contextlib.contextmanager
 def _stops():
-    """Give a function that raises KeyboardInterrupt when Ctrl-C was pressed and its own KeyboardInterrupt was lost.
+    """Give a function that raises KeyboardInterrupt when Ctrl-C or `kill` asked for it and their own one was lost.
 
     Python drops an exception that is raised while a destructor or the callback of a weak reference runs, and
-    SQLAlchemy has thousands of those.
+    SQLAlchemy has thousands of those. A signal that is ignored stays so: Ctrl-C, for a job in the background.
     """
-    interrupt = signal.getsignal(signal.SIGINT)
-    pressed = []
-
-    def note(*arguments):
-        pressed.append(True)
-        interrupt(*arguments)
+    asked = []
 
     def stop_if_asked():
-        if pressed:
+        if asked:
             raise KeyboardInterrupt
 
-    if not callable(interrupt) or threading.current_thread() is not threading.main_thread():
-        yield stop_if_asked  # nobody can ask here
-        return
-    signal.signal(signal.SIGINT, note)
+    def noting(interrupt):
+        def note(*arguments):
+            asked.append(True)
+            interrupt(*arguments)
+
+        return note
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: interrupt for number, interrupt in before.items() if callable(interrupt)}
+    if threading.current_thread() is not threading.main_thread():
+        before = {}  # only the main thread may, and is asked
+    for number, interrupt in before.items():
+        signal.signal(number, noting(interrupt))
     try:
         yield stop_if_asked
     finally:
-        signal.signal(signal.SIGINT, interrupt)
+        for number, interrupt in before.items():
+            signal.signal(number, interrupt)
 
 
 def _in_order(verdicts):

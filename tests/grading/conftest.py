@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,14 @@ class Course:
         from autograder.gradebook import api  # which finds `alembic` where the environment is not activated
 
         return api.Gradebook(f"sqlite:///{self.folder}/gradebook.db", "patches-and-positions")
+
+
+@pytest.fixture
+def interruptible():
+    """SIGINT as a terminal has it, here and in what the test starts: a job in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")

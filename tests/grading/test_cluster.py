@@ -135,7 +135,7 @@ def test_the_scheduler_started_again_in_the_middle(many, cluster):
     each_once_and_the_same(many)
 
 
-def test_interrupted_and_resumed(many, cluster):
+def test_interrupted_and_resumed(many, cluster, interruptible):
     cluster.worker()
     run = begin(many, "--scheduler", cluster.address)
     wait_for(many, 8, run)

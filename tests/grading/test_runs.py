@@ -81,13 +81,17 @@ def test_late_penalty_is_nbgraders(course):
     assert "patchify,2030-02-01 00:00:00,2030-02-02 12:00:00,emil" in course.run("export").stdout
 
 
-def test_a_stopped_run_goes_on(course):
+@pytest.mark.parametrize("ignored, by", [(False, signal.SIGINT), (False, signal.SIGTERM), (True, signal.SIGTERM)])
+def test_a_stopped_run_goes_on(course, interruptible, ignored, by):
+    """Ctrl-C is not for a run in the background, which ignores it; `kill` stops that one too."""
     for number in range(12):
         submit(course.folder, f"student{number:02}", notebook(STUDENTS["ada"]))
     slow = notebook(STUDENTS["ada"])  # so that the stop comes in the middle, however busy the machine is
     slow["cells"].append({"cell_type": "code", "id": "slow", "metadata": {}, "outputs": [], "execution_count": None,
                           "source": "import time\ntime.sleep(8)"})  # fmt: skip
     submit(course.folder, "student02", slow)
+    if ignored:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run inherits it
     run = subprocess.Popen(
         [sys.executable, "-m", "autograder", "grade"],
         cwd=course.folder,
@@ -98,38 +102,55 @@ def test_a_stopped_run_goes_on(course):
     while not (course.folder / "autograded/student01/patchify/verdict.json").exists():
         assert run.poll() is None, run.communicate()
         time.sleep(0.01)
-    run.send_signal(signal.SIGINT)
+    if ignored:
+        run.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        assert run.poll() is None
+    run.send_signal(by)
     _, errors = run.communicate(timeout=60)
     assert run.returncode == 1
     assert "the same command goes on from there" in errors.splitlines()[-1]
     done = len(list(course.folder.glob("autograded/*/patchify/verdict.json")))
     assert 2 <= done < 12
+    submit(course.folder, "student02", notebook(STUDENTS["ada"]))  # the stop has come: no more need to be slow
     assert last_line(course.run("grade")) == f"12 submissions: 12 graded; {12 - done} in this run"
 
 
 class Destroyed:
-    """Ctrl-C comes while this is destroyed, where Python drops the exception."""
+    """A stop comes while this is destroyed, where Python drops the exception."""
+
+    def __init__(self, by):
+        self.by = by
 
     def __del__(self):
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(self.by)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_stop_that_python_drops_is_not_forgotten(course, monkeypatch):
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_that_python_drops_is_not_forgotten(course, monkeypatch, interruptible, by):
     for student in ("ada", "ben", "cleo"):
         submit(course.folder, student, notebook(STUDENTS["ada"]))
     record = classroom._record
 
     def recorded(*arguments):
-        Destroyed()
+        Destroyed(by)
         return record(*arguments)
 
     monkeypatch.setattr(classroom, "_record", recorded)
-    before = signal.getsignal(signal.SIGINT)
     assert "stopped: 1 of 3 graded and recorded" in course.run("grade", status=1).stderr
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     monkeypatch.undo()
     assert last_line(course.run("grade")) == "3 submissions: 3 graded; 2 in this run"
+
+
+@pytest.mark.slow
+def test_the_stops_are_tested_where_they_are_ignored(tmp_path):
+    """As in a job of a script in the background: the tests above, with SIGINT ignored from the start."""
+    only = ["-k", "stop and not where_they", f"--basetemp={tmp_path}/inner"]
+    command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-m", "pytest", "-q", __file__, *only]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_killed_run_leaves_the_gradebook_whole(course):
