@@ -14,9 +14,16 @@ c.CourseDirectory.release_directory = "exercises"
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
 c.ExecutePreprocessor.timeout = 60  # seconds a cell
 # `nbgrader zip_collect`: names as Canvas (lovelaceada_LATE_<user>_<submission>_patchify-1.ipynb) and Moodle
-# (Ada Lovelace_<participant>_assignsubmission_file_/patchify.ipynb) give them. The number is the student's id.
+# (Ada Lovelace_<participant>_assignsubmission_file/patchify.ipynb) give them; the number is the student's id. Older
+# Moodles end the folder with _, or put all into the file's name. Learners choose their own names, their files' and,
+# in a zip, folders': a path that could also be read as another student's is left out.
 c.FileNameCollectorPlugin.named_regexp = (
-    r".*?_(?:LATE_)?(?P<student_id>\d+)_(?:\d+|assignsubmission_file)_/?(?P<file_id>\w+?)(?:[-\s(]+\d+\)?)?\.ipynb$"
+    r"(?s)(?>.*?/extracted/)"
+    r"(?:(?:(?!_[0-9]+_(?:[0-9]+_|assignsubmission_file))[^/])+/)?"  # the zip's own name
+    r"(?:(?!_[0-9]+_(?:[0-9]+_|assignsubmission_file))[^/])+"  # the student's
+    r"_(?P<student_id>[0-9]+)"
+    r"_(?:[0-9]+_(?![0-9]+_|assignsubmission_file)|assignsubmission_file(?:_?/|_))(?!.*[0-9]_assignsubmission_file)"
+    r"(?P<file_id>[^/.][^/]*?)(?:-[0-9]+|\s*\([0-9]+\))?\.ipynb$"
 )
 
 # Settings of `python -m autograder`, which nbgrader passes over.

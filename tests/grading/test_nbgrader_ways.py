@@ -46,25 +46,100 @@ def test_released_fetched_submitted_collected_graded_and_given_back(course, tmp_
     assert page.read_text("utf-8") == course.page("ada")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "lovelaceada_41_9001_patchify.ipynb",
-        "lovelaceada_LATE_41_9001_patchify-1.ipynb",
-        "van_der_waals_41_9001_patchify (2).ipynb",
-        "Ada Lovelace_41_assignsubmission_file_/patchify.ipynb",
-        "Ada King_Lovelace_41_assignsubmission_file_patchify.ipynb",
-    ],
-)
-def test_the_name_that_an_lms_gives_tells_student_and_notebook(name, course):
+@pytest.fixture(scope="module")
+def collected(module_course):
+    """The student and the notebook that nbgrader, with our configuration, reads from a file's name."""
     from nbgrader.plugins.zipcollect import FileNameCollectorPlugin
 
     from autograder.course import Course
 
-    with contextlib.chdir(course.folder):
+    with contextlib.chdir(module_course.folder):
         plugin = FileNameCollectorPlugin(config=Course.here().config)
-    found = plugin.collect(f"/courses/2026_1/downloaded/patchify/extracted/submissions/{name}")
-    assert found == {"student_id": "41", "file_id": "patchify"}
+
+    def collected(name, folder="/courses/ws_2026_27_1/downloaded/patchify/extracted/submissions"):
+        return plugin.collect(f"{folder}/{name}")
+
+    return collected
+
+
+NAMES = [
+    "Ada Lovelace",
+    "Zoë Müller-Lüdenscheidt",
+    "Se\u0301an O'Brien",
+    "Ada King_Lovelace",
+    "van_der_waals",
+    "李 小龍",
+]
+NAMES += ["John Smith 3rd", "Ada L. (A)", "Group 7-Ada Lovelace", "Participant"]
+MOODLE = ["_41_assignsubmission_file/", "_41_assignsubmission_file_/", "_41_assignsubmission_file_"]
+FILES = ["patchify.ipynb", "patchify-1.ipynb", "patchify (2).ipynb", "patchify(1).ipynb"]
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("middle", MOODLE)
+@pytest.mark.parametrize("name", NAMES)
+def test_moodles_names_tell_student_and_notebook(name, middle, file, collected):
+    """Of today's, where the folder ends in `file`, and of those before it."""
+    assert collected(f"{name}{middle}{file}") == {"student_id": "41", "file_id": "patchify"}
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("late", ["", "_LATE"])
+@pytest.mark.parametrize("name", ["lovelaceada", "müllerlüdenscheidtzoë", "van_der_waals", "smith3rdjohn", "x"])
+def test_canvas_names_tell_student_and_notebook(name, late, file, collected):
+    assert collected(f"{name}{late}_41_9001_{file}") == {"student_id": "41", "file_id": "patchify"}
+
+
+@pytest.mark.parametrize("start", ["ada_41_9001_", "Ada_41_assignsubmission_file/", "Ada_41_assignsubmission_file_"])
+@pytest.mark.parametrize(
+    "file_id", ["my solution", "Übung", "patchify_final_2_3", "v1.2 patchify", "Ada's", "pat-chify"]
+)
+def test_the_name_of_the_notebook_does_not_matter(start, file_id, collected):
+    assert collected(f"{start}{file_id}.ipynb") == {"student_id": "41", "file_id": file_id}
+
+
+@pytest.mark.parametrize("folder", ["", "/submissions", "/submissions (1)", "/ViT-Patchify-77", "/ws_2026_27"])
+def test_zips_and_courses_have_any_name(folder, collected):
+    for course in ("/courses/patchify", "/home/x_1_2_y/vit", "/home/extracted_1_2_3/vit"):
+        for name in ("Ada_41_assignsubmission_file/patchify.ipynb", "ada_41_9001_patchify.ipynb"):
+            found = collected(name, f"{course}/downloaded/patchify/extracted{folder}")
+            assert found == {"student_id": "41", "file_id": "patchify"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # chosen for a file
+        "eve_41_9001_99_9002_patchify.ipynb",
+        "eve_LATE_41_9001_99_9002_patchify.ipynb",
+        "eve_41_9001_x_99_assignsubmission_file_patchify.ipynb",
+        "eve_41_9001_assignsubmission_file_patchify.ipynb",
+        "Eve_41_assignsubmission_file_99_assignsubmission_file_patchify.ipynb",
+        "Eve_41_assignsubmission_file_x_99_assignsubmission_file_patchify.ipynb",
+        "Eve_41_assignsubmission_file/Mal_99_assignsubmission_file_patchify.ipynb",
+        "Eve_41_assignsubmission_file\n_99_assignsubmission_file_patchify.ipynb",
+        "Eve_41_assignsubmission_file/x_99_9002_patchify.ipynb",
+        # for oneself
+        "eve_99_41_9001_patchify.ipynb",
+        "eve_99_LATE_41_9001_patchify.ipynb",
+        "Eve_99_41_assignsubmission_file_patchify.ipynb",
+        "Eve_99_assignsubmission_file_41_assignsubmission_file/patchify.ipynb",
+        "Eve_99_assignsubmission_file_ X_41_assignsubmission_file_patchify.ipynb",
+        "Eve_99_9002_x_41_assignsubmission_file_patchify.ipynb",
+        "Eve_99_9002_x_41_assignsubmission_file/patchify.ipynb",
+        # in a zip that was handed in
+        "eve_41_9001_hw/mal_99_9002_patchify.ipynb",
+        "eve_41_9001_hw/Mal_99_assignsubmission_file/patchify.ipynb",
+        "eve_41_9001_hw/extracted/mal_99_9002_patchify.ipynb",
+        "Eve_41_assignsubmission_file/hw/Mal_99_assignsubmission_file/patchify.ipynb",
+        "Eve_41_assignsubmission_file/downloaded/patchify/extracted/mal_99_9002_patchify.ipynb",
+    ],
+)
+@pytest.mark.parametrize("zip", ["/submissions", ""])
+def test_no_name_lands_with_another_student(name, zip, collected):
+    """Eve is 41; who would be 99 is someone else. Where one cannot say, nothing is collected, which nbgrader tells."""
+    found = collected(name, f"/courses/vit/downloaded/patchify/extracted{zip}")
+    assert found is None or found["student_id"] == "41"
 
 
 def test_downloads_of_an_lms_are_collected_and_graded(course):
@@ -72,11 +147,25 @@ def test_downloads_of_an_lms_are_collected_and_graded(course):
     archive.mkdir(parents=True)
     with zipfile.ZipFile(archive / "submissions.zip", "w") as made:
         made.writestr("lovelaceada_41_9001_patchify-1.ipynb", json.dumps(notebook(STUDENTS["ada"])))
-        made.writestr("Emil Noether_42_assignsubmission_file_/patchify.ipynb", json.dumps(notebook(STUDENTS["emil"])))
+        made.writestr("Emil Noether_42_assignsubmission_file/patchify.ipynb", json.dumps(notebook(STUDENTS["emil"])))
     course.command("zip_collect", "patchify", module="nbgrader")
     course.run("grade")
     assert course.verdict("41")["score"] == 12
     assert course.verdict("42")["score"] == pytest.approx(8 + 4 * 2 / 9)
+
+
+def test_what_was_not_collected_is_told_where_the_page_says(course):
+    """nbgrader's exit status is 0 all the same, so a teacher has to look."""
+    archive = course.folder / "downloaded" / "patchify" / "archive"
+    archive.mkdir(parents=True)
+    with zipfile.ZipFile(archive / "submissions.zip", "w") as made:
+        made.writestr("patchify of Ada.ipynb", json.dumps(notebook(STUDENTS["ada"])))
+    done = course.command("zip_collect", "patchify", module="nbgrader")
+    assert "0 files collected, 1 files skipped" in done.stderr
+    assert "Skipped submission with no match information provided" in done.stderr and "of Ada.ipynb" in done.stderr
+    assert not (course.folder / "submitted").exists()
+    page = " ".join((ROOT / "book" / "teach" / "course.md").read_text("utf-8").split())
+    assert "`files collected, … files skipped`" in page and "`Skipped submission`" in page
 
 
 @contextlib.contextmanager
