@@ -55,10 +55,16 @@ from solutions import small_vit
 class WrongPositions(small_vit.SmallViT):
     def __init__(self, *arguments, positions="sincos", **options):
         super().__init__(*arguments, positions="axial" if positions == "none" else "none", **options)
-    def position_table(self, grid):
-        rows = self.n_cls + grid[0] * grid[1]
-        return self.head.weight.new_zeros(rows, self.d) if self.positions == "none" else None
 small_vit.SmallViT = WrongPositions
+"""
+# The new grid is laid over the old one upside down and from right to left, the trained one too
+COORDINATES = """
+from solutions import small_vit
+right_coordinates = small_vit.SmallViT.coordinates_of
+def wrong_coordinates(model, grid):
+    places = right_coordinates(model, grid)
+    return places.flip(1) if model.coordinates == "relative" else places
+small_vit.SmallViT.coordinates_of = wrong_coordinates
 """
 SIZES_OF_PATCHES = """
 import dataclasses
@@ -72,7 +78,7 @@ WITHOUT = {
     "small_vit": LABELS + CHECKPOINT,
     "position_ablation": POSITIONS,
     "flexible_patches": SIZES_OF_PATCHES,
-    "resolution_transfer": POSITIONS,
+    "resolution_transfer": COORDINATES,
 }
 PRECISION = """
 from solutions import training
