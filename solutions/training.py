@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import time
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -463,12 +464,13 @@ def train(
     n, B = len(data.train_images), recipe.batch_size
     if not 1 <= B <= n:
         raise ValueError(f"batch_size must be from 1 to {n}, the number of images, not {B}")
-    data, model = data.to(machine.device), model.to(machine.device)
-    optimizer = torch.optim.AdamW(decay_groups(model, recipe.weight_decay), betas=(0.9, 0.98), fused=True)
-    scaler = torch.amp.GradScaler(machine.device, enabled=machine.precision == "float16")
-    state = {"step": 0, "loss": 0.0, "seconds": 0.0, "history": []}
-    if checkpoint is not None and Path(checkpoint).exists():
-        state = _read(checkpoint, model, optimizer, scaler, recipe)
+    with _naming_what_to_lower(machine, "n_train of load_data, or the model's d or depth"):
+        data, model = data.to(machine.device), model.to(machine.device)
+        optimizer = torch.optim.AdamW(decay_groups(model, recipe.weight_decay), betas=(0.9, 0.98), fused=True)
+        scaler = torch.amp.GradScaler(machine.device, enabled=machine.precision == "float16")
+        state = {"step": 0, "loss": 0.0, "seconds": 0.0, "history": []}
+        if checkpoint is not None and Path(checkpoint).exists():
+            state = _read(checkpoint, model, optimizer, scaler, recipe)
     forward = torch.compile(model) if machine.compile else model
     start, history, per_epoch = state["step"], state["history"], n // B
     steps = recipe.epochs * per_epoch
@@ -482,14 +484,16 @@ def train(
                 order = torch.randperm(n, generator=generator_for(recipe.seed, 0, epoch))
             for group in optimizer.param_groups:
                 group["lr"] = recipe.learning_rate_at(step, steps)
-            batch = order[place * B : (place + 1) * B].to(machine.device)
-            loss_sum += _step(forward, data, batch, recipe, machine, optimizer, scaler, step)
+            with _naming_what_to_lower(machine, batch_size=B):
+                batch = order[place * B : (place + 1) * B].to(machine.device)
+                loss_sum += _step(forward, data, batch, recipe, machine, optimizer, scaler, step)
             bar.update()
             if place == per_epoch - 1:
                 loss = loss_sum.item() / per_epoch
                 seconds = time.perf_counter() - began
                 # Without gradients twice as many images fit at the least
-                accuracy = evaluate(model, data, machine, recipe.image_size, batch_size=2 * B)
+                with _naming_what_to_lower(machine, batch_size=B):
+                    accuracy = _accuracy(model, data, machine, recipe.image_size, None, batch_size=2 * B)
                 began = time.perf_counter() - seconds  # the test does not count
                 history.append(
                     {
@@ -518,43 +522,45 @@ def train(
 def _step(forward, data, batch, recipe, machine, optimizer, scaler, step):
     """One step; returns the loss without waiting for it."""
     generator = generator_for(recipe.seed, 1, step)
-    with _naming_what_to_lower(machine, recipe.batch_size):
-        images = augment(data.train_images[batch], recipe.shift, recipe.flip, generator)
-        images, options = prepare(images, data, recipe.image_size), {}
-        if recipe.patch_sizes:
-            chosen = torch.randint(len(recipe.patch_sizes), (), generator=generator)
-            options = {"patch_size": recipe.patch_sizes[chosen]}
-        with machine.autocast():
-            logits = forward(images, **options)
-        labels, smoothing = data.train_labels[batch], recipe.label_smoothing
-        loss = F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
-        optimizer.zero_grad()
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        torch.nn.utils.clip_grad_norm_(parameters, recipe.clip)
-        scaler.step(optimizer)
-        scaler.update()
+    images = augment(data.train_images[batch], recipe.shift, recipe.flip, generator)
+    images, options = prepare(images, data, recipe.image_size), {}
+    if recipe.patch_sizes:
+        chosen = torch.randint(len(recipe.patch_sizes), (), generator=generator)
+        options = {"patch_size": recipe.patch_sizes[chosen]}
+    with machine.autocast():
+        logits = forward(images, **options)
+    labels, smoothing = data.train_labels[batch], recipe.label_smoothing
+    loss = F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    torch.nn.utils.clip_grad_norm_(parameters, recipe.clip)
+    scaler.step(optimizer)  # left out where a scaled gradient was too large for float16
+    scaler.update()
     return loss.detach().double()
 
 
 @contextlib.contextmanager
-def _naming_what_to_lower(machine, batch_size):
+def _naming_what_to_lower(machine, what="", batch_size=None):
     """Turn the many ways to run out of memory into one error that says what to do."""
     try:
         yield
     except RuntimeError as error:
-        texts = ("out of memory", "can't allocate memory", "not enough memory")
+        texts = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
         if not isinstance(error, torch.OutOfMemoryError) and not any(text in str(error) for text in texts):
             raise
-        half = max(1, batch_size // 2)
-        raise MemoryError(
-            f"out of memory on {machine.name} with batch_size={batch_size}: lower batch_size (try {half}). "
-            "If that does not help, lower the model's d or depth, or raise its patch_size."
-        ) from error
+        # A notebook keeps the error, and with it all that the functions held which it came through: activations
+        traceback.clear_frames(error.__traceback__)
+        where = f"out of memory on {machine.name}"
+        if batch_size is None:
+            raise MemoryError(f"{where} before the first step: lower {what}.") from error
+        lower = "lower the model's d or depth, or raise its patch_size."
+        if batch_size > 1:
+            lower = f"lower batch_size (try {batch_size // 2}). If that does not help, {lower}"
+        raise MemoryError(f"{where} with batch_size={batch_size}: {lower}") from error
 
 
-@torch.no_grad()
 def evaluate(model, data, machine=None, image_size=None, patch_size=None, batch_size=1000):
     """Share of the test images that a model names right.
 
@@ -580,11 +586,17 @@ def evaluate(model, data, machine=None, image_size=None, patch_size=None, batch_
         If the machine's memory does not suffice; it says what to lower.
     """
     machine = machine or pick_machine()
-    model, data = model.to(machine.device), data.to(machine.device)
+    with _naming_what_to_lower(machine, batch_size=batch_size):
+        model, data = model.to(machine.device), data.to(machine.device)
+        return _accuracy(model, data, machine, image_size, patch_size, batch_size)
+
+
+@torch.no_grad()
+def _accuracy(model, data, machine, image_size, patch_size, batch_size):
     right = torch.zeros((), dtype=torch.int64, device=machine.device)
     batches = zip(data.test_images.split(batch_size), data.test_labels.split(batch_size), strict=True)
     for images, labels in batches:
-        with _naming_what_to_lower(machine, batch_size), machine.autocast():
+        with machine.autocast():
             logits = model(prepare(images, data, image_size), patch_size)
         right += (logits.argmax(dim=1) == labels).sum()
     return right.item() / len(data.test_labels)
@@ -630,7 +642,8 @@ def _read(path, model, optimizer, scaler, recipe):
         raise ValueError(f"{path} is of another run, with {words}: remove it or name another file")
     model.load_state_dict(content["model"])
     optimizer.load_state_dict(content["optimizer"])
-    scaler.load_state_dict(content["scaler"])
+    if content["scaler"]:  # empty, if it was written where nothing is scaled
+        scaler.load_state_dict(content["scaler"])
     return {key: content[key] for key in ("step", "loss", "seconds", "history")}
 
 
