@@ -10,6 +10,7 @@ course is inside, and nothing comes out but what `wire.py` lets through.
 import contextlib
 import json
 import os
+import platform
 import secrets
 import shutil
 import signal
@@ -21,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from autograder import wire
+from autograder import filter, wire
 from autograder.calls import Outcome
 
 HERE = Path(__file__).resolve().parent
@@ -43,7 +44,10 @@ ENVIRONMENT = {  # all of it: nothing of the teacher's is passed on
     "MKL_NUM_THREADS": "1",
 }
 # What the warm interpreter needs to shut sessions in and to end them (SETFCAP: to map uid 0); they lose it all.
-RIGHTS = ("CAP_SYS_ADMIN", "CAP_KILL", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETFCAP")
+RIGHTS = (
+    *("CAP_SYS_ADMIN", "CAP_KILL", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETFCAP"),
+    "CAP_SYS_PTRACE",  # to see how much memory they share
+)
 NAMESPACES = [
     *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--hostname", "sandbox", "--cap-drop", "ALL"),
@@ -77,6 +81,11 @@ ALLOW = (
     "'profile bwrap /usr/bin/bwrap flags=(unconfined) { userns, }' to /etc/apparmor.d/bwrap and run "
     "'sudo systemctl reload apparmor'; elsewhere look at 'sysctl kernel.unprivileged_userns_clone' and "
     "'sysctl user.max_user_namespaces'; a container must be started with namespaces allowed."
+)
+NO_FILTER = (
+    "Which system calls a submission may make is not known for this machine's processor ({machine}), only for x86-64 "
+    "and arm64. To let submissions make all of them, write c.Autograder.allowed_system_calls = 'all' in "
+    "nbgrader_config.py; every verdict then says so."
 )
 
 
@@ -113,6 +122,9 @@ class Sandbox:
     memory_mb, disk_mb, processes, files : int
         What all processes of a session may hold together in memory and in files; how many processes and
         threads there may be; how many open files one of them may have.
+    system_calls : sequence of str or "all"
+        System calls that are allowed beside those of `filter.ALLOWED`; with "all" there is no filter, and
+        `warning` says so.
 
     Raises
     ------
@@ -131,11 +143,16 @@ class Sandbox:
         memory_mb=1024,
         disk_mb=64,
         processes=32,
-        files=256,
+        files=128,
+        system_calls=(),
     ):
         if isolation not in ("bubblewrap", "none"):
             raise ValueError(f"isolation is bubblewrap or none, not {isolation}")
         self.isolated = isolation == "bubblewrap"
+        self.filtered = self.isolated and system_calls != filter.ALL
+        if self.filtered:
+            filter.check_request(system_calls)
+        self.system_calls = system_calls
         self.time_limit, self.notebook_limit, self.cell_limit = time_limit, notebook_limit, cell_limit
         self.settings = {
             "preload": list(preload),
@@ -154,7 +171,9 @@ class Sandbox:
     @property
     def warning(self):
         """What the record of a grading has to say about its isolation, or None."""
-        return None if self.isolated else "run without isolation: the submission could read and write files"
+        if not self.isolated:
+            return "run without isolation: the submission could read and write files"
+        return None if self.filtered else "run without a filter of system calls: the submission could use all of them"
 
     def __enter__(self):
         self.start()
@@ -182,6 +201,9 @@ class Sandbox:
             raise SandboxUnavailable("Submissions are run on Linux; on Windows use its Linux subsystem.")
         if self.isolated and shutil.which("bwrap") is None:
             raise SandboxUnavailable(f"Submissions are run in bubblewrap, which is not installed. {INSTALL}")
+        program = filter.program(self.system_calls) if self.filtered else b""
+        if program is None:
+            raise SandboxUnavailable(NO_FILTER.format(machine=platform.machine()))
         self.folder = tempfile.TemporaryDirectory(prefix="sandbox-")
         course = _write_course(Path(self.folder.name))
         command, paths = [], [str(path) for path in _site_packages()]
@@ -192,7 +214,12 @@ class Sandbox:
             passed.append(info_end)
             command, (course, *paths) = _bubblewrap(course, info_end)
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        settings = self.settings | {"course": str(course), "paths": paths, "control": theirs.fileno()}
+        settings = self.settings | {
+            "course": str(course),
+            "paths": paths,
+            "control": theirs.fileno(),
+            "filter": program.hex(),
+        }
         command += [os.path.realpath(sys.executable), *OPTIONS, BOOT, json.dumps(settings)]
         self.process = subprocess.Popen(
             command,
@@ -473,6 +500,7 @@ def _bubblewrap(course, info):
     if os.geteuid() != 0:
         command += ["--unshare-user", "--uid", "0", "--gid", "0"]
     command += ["--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
+    command += ["--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts"]  # the machine has few terminals
     # Folders on the way to a mount are made by name, for bubblewrap would make them unreadable to other uids.
     for folder in sorted({parent for place in binds for parent in place.parents if parent != parent.parent}):
         command += ["--dir", str(folder)]

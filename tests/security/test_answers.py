@@ -247,15 +247,14 @@ def test_nothing_secret_in_memory(attack, box):
     own = f"token{os.urandom(8).hex()}"
     outcome = attack(
         f"""
-import re
+import ctypes, re
 def attack():
     found = set()
-    for line in open("/proc/self/maps"):
+    for line in open("/proc/self/maps").readlines():
         first, last, rights = re.match(r"(\\w+)-(\\w+) (\\S+)", line).groups()
         if rights.startswith("rw"):
-            with open("/proc/self/mem", "rb") as memory:
-                memory.seek(int(first, 16))
-                found |= set(re.findall(rb"token[0-9a-f]{{16}}", memory.read(int(last, 16) - int(first, 16))))
+            memory = ctypes.string_at(int(first, 16), int(last, 16) - int(first, 16))
+            found |= set(re.findall(rb"token[0-9a-f]{{16}}", memory))
     raise RuntimeError(found)
 own = {own!r}
 """

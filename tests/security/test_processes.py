@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from autograder.sandbox import Sandbox
+
 
 def processes_with(text):
     """The processes of this machine whose command line or name contains a text."""
@@ -116,6 +118,184 @@ def attack():
 @pytest.mark.parametrize("call", ["os.memfd_create('x')", "ctypes.CDLL(None).shmget(0, 1 << 30, 0o1600) + 1 or 1 / 0"])
 def test_memory_that_nobody_counts(attack, call):
     outcome = attack(f"import os, ctypes\ndef attack():\n    {call}\n    return 1.0")
+    assert outcome.kind == "raised", outcome
+
+
+@pytest.mark.parametrize("rights", ["PROT_READ", "PROT_READ | mmap.PROT_WRITE"])
+def test_memory_in_page_tables(attack, rights):
+    """Pages of zeros cost nothing but the tables that lead to them: 4 kB for each 2 MB."""
+    outcome = attack(
+        f"""
+import ctypes, mmap, os, time
+def attack():
+    for _ in range(20):
+        if os.fork() == 0:
+            try:
+                for _ in range(100):
+                    area = mmap.mmap(-1, 1 << 32, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, mmap.{rights})
+                    keep.append(area)
+                    for place in range(0, 1 << 32, 1 << 21):
+                        area[place]
+            except (OSError, MemoryError, ValueError):
+                pass
+            time.sleep(60)
+    time.sleep(3)
+    tables = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        line = next(line for line in open(f"/proc/{{pid}}/status") if line.startswith("VmPTE"))
+        tables += int(line.split()[1])
+    return tables
+keep = []
+"""
+    )
+    assert outcome.kind == "crashed" or outcome.value < 400_000, outcome  # kB
+
+
+def test_memory_in_sockets():
+    source = """
+import contextlib, os, socket, time
+def attack():
+    sent = []
+    for _ in range(20):
+        reader, writer = os.pipe()
+        if os.fork() == 0:
+            pairs, total = [], 0
+            try:
+                while True:
+                    pairs.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+                    for end in pairs[-1]:
+                        end.setblocking(False)
+                        with contextlib.suppress(BlockingIOError):
+                            while True:
+                                total += end.send(bytes(60_000))
+            except OSError:
+                pass
+            os.write(writer, str(total).encode())
+            time.sleep(60)
+        sent.append(reader)
+    return sum(int(os.read(reader, 20)) for reader in sent) / 2**20
+"""
+    with Sandbox(memory_mb=100) as box, box.session([source], ["attack"]) as session:
+        outcome = session.call("attack", (), {})
+    assert outcome.kind == "crashed" and "100 MB" in outcome.error, outcome
+
+
+def test_memory_that_was_shared():
+    """What a process has from the warm interpreter is free until it writes there: then it is a copy of its own."""
+    source = """
+import ctypes, os, time
+def attack():
+    heap = next(line for line in open("/proc/self/maps").readlines() if "[heap]" in line)
+    first, last = (int(end, 16) for end in heap.split()[0].split("-"))
+    for _ in range(30):
+        if os.fork() == 0:
+            for place in range(first, last, 4096):
+                ctypes.memset(place, ctypes.string_at(place, 1)[0], 1)
+            time.sleep(60)
+    time.sleep(2)
+    return 30 * (last - first) / 2**20
+"""
+    with Sandbox(memory_mb=100) as box, box.session([source], ["attack"]) as session:
+        outcome = session.call("attack", (), {})
+    assert outcome.kind == "crashed" and "100 MB" in outcome.error, outcome
+
+
+def test_many_processes_that_share_are_not_counted_twice(attack):
+    """Thirty that each have the same 60 MB hold 60 MB."""
+    outcome = attack(
+        """
+import os, time
+def attack():
+    x = bytearray(b"x") * (60 * 2**20)
+    for _ in range(30):
+        if os.fork() == 0:
+            time.sleep(60)
+    time.sleep(1)
+    return len(x) / 2**20
+"""
+    )
+    assert outcome.kind == "returned" and outcome.value == 60.0, outcome
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fcntl(1, 1031, 1 << 20)",  # F_SETPIPE_SZ: a pipe may hold sixteen times as much
+        "vmsplice(1, (ctypes.c_void_p * 2)(), 1, 0)",
+        "mlockall(1)",
+        "splice(0, None, 1, None, 1, 0)",
+        "mmap(None, 1 << 21, 3, 0x40022, -1, 0)",  # MAP_HUGETLB
+    ],
+)
+def test_memory_that_is_held_on_to(attack, call):
+    outcome = attack(
+        f"""
+import ctypes, os
+def attack():
+    os.pipe(), os.pipe()
+    libc = ctypes.CDLL(None, use_errno=True)
+    return [libc.{call}, ctypes.get_errno() in (1, 12, 22, 38)]
+"""
+    )
+    assert outcome.kind == "returned" and outcome.value.tolist() == [-1, 1], outcome
+
+
+@pytest.mark.parametrize("name", ["oom_score_adj", "oom_adj", "coredump_filter", "clear_refs", "comm", "timerslack_ns"])
+def test_what_the_kernel_notes_of_it_stays(attack, name):
+    """The first to be ended where memory is short: it cannot change that, nor anything else in /proc."""
+    outcome = attack(f"def attack():\n    open('/proc/self/{name}', 'w').write('0')\n    return 1.0")
+    assert outcome.kind == "raised" and "OSError" in outcome.bases, outcome
+    outcome = attack("def attack():\n    return int(open('/proc/self/oom_score_adj').read())")
+    assert outcome.value == 1000, outcome
+
+
+def test_no_core_dumps(attack):
+    """Neither to a file nor to a program that the machine names: it is not dumpable, and cannot change that."""
+    outcome = attack(
+        """
+import ctypes, os, resource
+def attack():
+    prctl = ctypes.CDLL(None).prctl
+    refused = [prctl(4, 1, 0, 0, 0), prctl(3, 0, 0, 0, 0)]
+    for limit in ((0, 0), (0, 1), (1, 1)):
+        try:
+            resource.setrlimit(resource.RLIMIT_CORE, limit)
+        except (OSError, ValueError):
+            refused.append(-1)
+    return [*refused, *resource.getrlimit(resource.RLIMIT_CORE)]
+"""
+    )
+    # PR_SET_DUMPABLE is refused, PR_GET_DUMPABLE says 0; of the three limits none is set
+    assert outcome.kind == "returned" and outcome.value.tolist() == [-1, 0, -1, -1, -1, 1, 1], outcome
+
+
+@pytest.mark.parametrize("program", ["sys.executable", "'/proc/self/exe'", "'/lib64/ld-linux-x86-64.so.2'"])
+def test_no_other_programs(attack, program):
+    outcome = attack(f"import os, sys\ndef attack():\n    os.execv({program}, ['x', '-c', ''])")
+    assert outcome.kind == "raised" and "OSError" in outcome.bases, outcome
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        "os.open('/dev/ptmx', os.O_RDWR)",
+        "os.open('/dev/pts/ptmx', os.O_RDWR)",
+        "os.openpty()",
+        "libc.inotify_init() + 1 or 1 / 0",
+        "libc.syscall(206, 1, (ctypes.c_void_p * 1)()) + 1 or 1 / 0",  # io_setup
+        "libc.semget(0, 1, 0o1600) + 1 or 1 / 0",
+        "libc.msgget(0, 0o1600) + 1 or 1 / 0",
+        "libc.mq_open(b'/x', 0o102, 0o600, None) + 1 or 1 / 0",
+        "libc.syscall(248, b'user', b'x', b'x', 1, -3) + 1 or 1 / 0",  # add_key
+        "libc.syscall(323, 0) + 1 or 1 / 0",  # userfaultfd
+        "libc.syscall(425, 1, bytes(120)) + 1 or 1 / 0",  # io_uring_setup
+        "libc.fanotify_init(0, 0) + 1 or 1 / 0",
+        "fcntl.lockf(open('/tmp/x', 'w'), fcntl.LOCK_EX)",
+    ],
+)
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the calls are named by their numbers on x86-64")
+def test_what_the_machine_has_few_of(attack, take):
+    outcome = attack(f"import ctypes, fcntl, os\nlibc = ctypes.CDLL(None)\ndef attack():\n    {take}\n    return 1.0")
     assert outcome.kind == "raised", outcome
 
 
