@@ -29,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 PACKAGES = ("solutions", "autograder")  # must not be found inside
 STATUSES = ("defined", "stub", "not found")
 START_LIMIT = 60.0  # seconds for what our own side does
+DONE_LIMIT = 256  # bytes of JSON that say that a cell is done
 HOME = "/tmp/home"
 ENVIRONMENT = {  # all of it: nothing of the teacher's is passed on
     "PATH": "/usr/bin:/bin",
@@ -327,9 +328,9 @@ class Session:
             if self.statuses[name] == "not found":
                 return Outcome("not found", error=f"there is no function {name}")
             if time.monotonic() >= self.end:
-                raise _Ended("timed out", f"the notebook has used up its {self.box.notebook_limit:g} s")
+                raise _Ended("timed out", self._used_up())
             number = secrets.token_hex(8)  # an answer sent ahead of its question cannot know it
-            deadline = time.monotonic() + self.box.time_limit
+            deadline = min(time.monotonic() + self.box.time_limit, self.end)
             wire.send(self.sock, {"id": number, "name": name, "args": tuple(args), "kwargs": dict(kwargs)}, deadline)
             reply = wire.receive(self.sock, deadline)
             if type(reply) is not dict or type(reply.get("id")) is not str or reply["id"] != number:
@@ -339,7 +340,8 @@ class Session:
             return ended.outcome
         except TimeoutError:
             self._stop()
-            return Outcome("timed out", error=f"no answer within {self.box.time_limit:g} s")
+            late = self._used_up() if time.monotonic() >= self.end else f"no answer within {self.box.time_limit:g} s"
+            return Outcome("timed out", error=late)
         except (wire.WireError, OSError, EOFError) as error:
             return Outcome("crashed", error=self._post_mortem(error))
 
@@ -353,7 +355,7 @@ class Session:
         for attempt in range(len(self.cells) + 5):  # from the fifth on, each leaves out one cell more
             now = time.monotonic()
             if now >= self.end:
-                raise _Ended("timed out", f"the notebook has used up its {self.box.notebook_limit:g} s")
+                raise _Ended("timed out", self._used_up())
             if attempt >= 3:  # of a notebook that goes on breaking, only what it defines is run
                 self.light |= set(range(len(self.cells)))
             cell = None
@@ -370,14 +372,16 @@ class Session:
                     },
                     self.end,
                 )
-                # A cell is stopped by its own clock; ours is for code that swallows that.
-                patience = min(self.box.cell_limit, limit) + 1
+                # A cell is stopped by its own clock; ours is for code that swallows that, and for code that says of
+                # one cell after the other that it is done.
+                patience, last = min(self.box.cell_limit, limit) + 1, min(now + limit + 1, self.end)
                 for cell in range(len(self.cells)):
-                    done = wire.receive(self.sock, time.monotonic() + patience)
+                    deadline = min(time.monotonic() + patience, last)
+                    done = wire.receive(self.sock, deadline, header_limit=DONE_LIMIT, body_limit=0)
                     if type(done) is not int or done != cell:
                         raise wire.WireError("it speaks of another cell")
                 cell = None
-                self._read_statuses(wire.receive(self.sock, time.monotonic() + patience))
+                self._read_statuses(wire.receive(self.sock, min(time.monotonic() + patience, last), body_limit=0))
                 return
             except TimeoutError:
                 self._stop()
@@ -391,6 +395,9 @@ class Session:
                 self.notes.append(f"cell {cell + 1}: {reason}; {remedy}")
         self.lost = reason
         raise _Ended("crashed", reason)
+
+    def _used_up(self):
+        return f"the notebook has used up its {self.box.notebook_limit:g} s"
 
     def _read_statuses(self, message):
         """Take over what the submission's process says about the names, as far as it is what it should be."""

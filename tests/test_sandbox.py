@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -159,6 +160,66 @@ def test_time_limit_of_a_notebook():
         with box.session([GOOD], ["f"]) as session:
             session.end = time.monotonic()
             assert session.call("f", (1,), {}).kind == "timed out"
+
+
+STRETCH = """
+import json, os, signal, struct, time
+signal.setitimer(signal.ITIMER_REAL, 0)
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+for number in range({first}, 10_000):
+    time.sleep({pause})
+    header = json.dumps({{"arrays": [], "value": number}}).encode()
+    os.write(3, struct.pack("<II", len(header), 0) + header)
+"""
+
+
+@pytest.mark.parametrize("pause", [0.1, 0.9])
+def test_time_limit_of_a_notebook_that_goes_on_saying_that_cells_are_done(pause):
+    """Each cell has a time of its own, but all of them have no more than the notebook."""
+    with Sandbox(cell_limit=1, notebook_limit=4) as box:
+        started = time.monotonic()
+        cells = [STRETCH.format(first=0, pause=pause), *["x = 1"] * 1000, GOOD]
+        with box.session(cells, ["f"]) as session:
+            assert time.monotonic() - started < 5
+            session.call("f", (21.0,), {})
+        assert time.monotonic() - started < 6
+
+
+@pytest.mark.parametrize("left", [0.3, 0.0])
+def test_time_limit_of_a_call_at_the_end_of_the_notebook(left):
+    with (
+        Sandbox(time_limit=20, notebook_limit=20) as box,
+        box.session(["def f():\n    while True: pass"], ["f"]) as session,
+    ):
+        session.end = time.monotonic() + left
+        started = time.monotonic()
+        outcome = session.call("f", (), {})
+        assert time.monotonic() - started < 2
+        assert (outcome.kind, outcome.error) == ("timed out", "the notebook has used up its 20 s")
+
+
+def test_time_limit_of_a_notebook_that_breaks_again_and_again():
+    """However often a process is started again, the notebook's time is not."""
+    with Sandbox(time_limit=0.2, cell_limit=1, notebook_limit=3) as box:
+        started = time.monotonic()
+        cells = ["import time\ntime.sleep(0.4)", "import os\ndef f():\n    os._exit(1)"]
+        with box.session(cells, ["f"]) as session:
+            outcomes = [session.call("f", (), {}) for _ in range(200)]
+        assert time.monotonic() - started < 5
+        assert {outcome.kind for outcome in outcomes} == {"crashed", "timed out"}
+
+
+@pytest.mark.parametrize("number", [35, 64, signal.SIGKILL])
+@pytest.mark.parametrize("isolation", ["bubblewrap", "none"])
+def test_ended_by_any_signal(isolation, number):
+    with Sandbox(isolation=isolation) as box:
+        with box.session(["import os\ndef f(n):\n    os.kill(os.getpid(), n)\n    os._exit(1)"], ["f"]) as session:
+            outcome = session.call("f", (int(number),), {})
+        assert outcome.kind == "crashed", outcome
+        if isolation == "none":
+            name = {35: "signal 35", 64: "SIGRTMAX"}.get(number, "SIGKILL")
+            assert outcome.error == f"it was killed by {name}"
+        assert run(box, GOOD)[0].value == 42
 
 
 def test_notebook_that_breaks_everything():
