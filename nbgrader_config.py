@@ -31,3 +31,4 @@ c.Autograder.seed = 0  # hidden cases are drawn from it: set your own for a clas
 c.Autograder.seed_per_student = False  # True: each student's hidden cases are drawn from a seed of their own
 c.Autograder.course_version = ""  # a class is graded by one version of the course only; "": by any
 c.Autograder.book = ""  # where your class reads the book on the web, for the links in the feedback
+c.Autograder.allowed_system_calls = []  # what a submission may ask of the kernel besides; see the book on isolation

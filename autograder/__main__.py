@@ -152,7 +152,7 @@ def _grade(options, course):
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _warn(options)
     what = {
-        "limits": _limits(options),
+        "limits": _limits(options, course),
         "seed": _seed(options, course),
         "assignment": options.assignment,
         "student": options.student,
@@ -218,10 +218,10 @@ def _with_points(row, status):
     return status if row["score"] is None else f"{status}, {_score(row)} points"
 
 
-def _limits(options):
+def _limits(options, course):
     from autograder.grade import Limits
 
-    return Limits(options.isolation, options.time_limit, options.memory_limit)
+    return Limits(options.isolation, options.time_limit, options.memory_limit, course.allowed_system_calls)
 
 
 def _seed(options, course):
@@ -257,7 +257,7 @@ def _grade_file(options, course):
             assignment=options.assignment,
             filename=options.notebook.name,
             seed=_seed(options, course),
-            limits=_limits(options),
+            limits=_limits(options, course),
         )
     except SandboxUnavailable as error:
         raise CommandError(str(error)) from error

@@ -396,7 +396,7 @@ def _still_holds(course, one, limits):
             and verdict["version"] == version(one.assignment)
             and verdict["seed"] == one.seed
             and verdict["isolation"] == limits.isolation
-            and verdict["limits"] == {"time_limit": limits.time_limit, "memory_limit": limits.memory_limit}
+            and verdict["limits"] == limits.recorded
             and verdict["submitted_at"] == _timestamp(one)
         )
     except (OSError, ValueError, KeyError, TypeError):

@@ -6,15 +6,14 @@ from autograder.calls import Odd
 
 KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats"}
 ONE = {"booleans": "a boolean", "integers": "an integer", "floats": "a float"}
-LOW_PRECISION = 1e-4  # for float32 and narrower, on outputs of order 1
+LOW_PRECISION = 1e-4  # where the right answer itself is in float32, on outputs of order 1
 SHORT = 8  # a row with so many entries is shown whole
 _quiet = np.errstate(all="ignore")  # whatever the learner has made of np.seterr
 
 
-def tolerance_for(answer, expected, tolerance):
-    """Tolerance for the narrower of the two: the exercise's own where both are float64."""
-    narrow = any(array.dtype.kind == "f" and array.dtype.itemsize < 8 for array in (answer, expected))
-    return max(tolerance, LOW_PRECISION) if narrow else tolerance
+def narrow(array):
+    """Whether an array holds floats of less than double precision."""
+    return array.dtype.kind == "f" and array.dtype.itemsize < 8
 
 
 @_quiet
@@ -28,7 +27,7 @@ def difference(answer, expected, tolerance, label=None):
     expected : ndarray
         The reference's answer, a plain array.
     tolerance : float
-        Absolute and relative, for float64.
+        Absolute and relative; where `expected` is narrow, at least that of single precision.
     label : function, optional
         Index of an entry to words for it.
 
@@ -40,7 +39,7 @@ def difference(answer, expected, tolerance, label=None):
     if isinstance(answer, Odd):
         return f"should return {_form(expected)}; yours returned {answer.what}"
     if answer.dtype.kind == "f" and not np.isfinite(answer).all():
-        index = tuple(int(i) for i in np.argwhere(~np.isfinite(answer))[0])
+        index = _first(~np.isfinite(answer))
         at = f" at {_index(index)}" if index else ""
         return f"should be finite everywhere; yours has {answer[index]}{at}"
     empty = answer.size == 0 and answer.shape == expected.shape  # an empty list has no kind
@@ -58,7 +57,7 @@ def close(answer, expected, tolerance):
     """Entry by entry, whether two arrays of one shape agree."""
     if expected.dtype.kind != "f":
         return answer == expected
-    allowed = tolerance_for(answer, expected, tolerance)
+    allowed = max(tolerance, LOW_PRECISION) if narrow(expected) else tolerance
     return np.abs(answer.astype(np.float64) - expected) <= allowed + allowed * np.abs(expected)
 
 
@@ -97,7 +96,7 @@ def _shapes(answer, expected):
 
 
 def _values(answer, expected, wrong, label):
-    index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    index = _first(wrong)
     words = f", {label(index)}" if label and index else ""
     if len(index) > 1 and expected.shape[-1] <= SHORT:
         row = index[:-1]
@@ -163,6 +162,11 @@ def _sorted_like(answer, expected, axis):
     out = np.empty_like(a)
     out[np.lexsort(e.T)] = a[np.lexsort(a.T)]
     return np.moveaxis(out, 0, axis)
+
+
+def _first(mask):
+    """The index of the first entry that is true."""
+    return tuple(int(i) for i in np.unravel_index(mask.argmax(), mask.shape))
 
 
 def _index(index):

@@ -6,9 +6,15 @@ from pathlib import Path
 
 from traitlets.config import Config, PyFileConfigLoader
 
+from autograder.filter import ALL, ON_REQUEST
+
 
 def _is_text(value):
     return isinstance(value, str)
+
+
+def _are_calls(value):
+    return value == ALL or (isinstance(value, (list, tuple, set)) and all(name in ON_REQUEST for name in value))
 
 
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
@@ -16,6 +22,7 @@ SETTINGS = {  # those that are read here: what is right, and in words
     "Autograder.seed": (lambda value: type(value) is int and value >= 0, "a whole number, 0 or more"),
     "Autograder.book": (_is_text, "text"),
     "Autograder.course_version": (_is_text, "text"),
+    "Autograder.allowed_system_calls": (_are_calls, f"a list of names from {', '.join(sorted(ON_REQUEST))}; or 'all'"),
     "CourseDirectory.course_id": (_is_text, "text"),
     "CourseDirectory.db_url": (
         lambda value: _is_text(value) and "://" in value,
@@ -83,6 +90,12 @@ class Course:
         if not self.config.Autograder.get("seed_per_student", False):
             return seed
         return int.from_bytes(hashlib.sha256(f"{seed} {student}".encode()).digest()[:4])
+
+    @property
+    def allowed_system_calls(self):
+        """What submissions may ask of the kernel beside the usual: `c.Autograder.allowed_system_calls`."""
+        calls = self.config.Autograder.get("allowed_system_calls", ())
+        return calls if calls == ALL else tuple(sorted(calls))
 
     @property
     def course_version(self):

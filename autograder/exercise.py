@@ -53,6 +53,7 @@ class Case:
     def __init__(self, *args, why="", **kwargs):
         self.args, self.kwargs, self.why = args, kwargs, why
         self.answers = {}  # what our own functions answer, once they were asked
+        self.single = None  # the tolerance for an answer in single precision, once it was asked for
 
 
 class Raises(Case):
@@ -101,6 +102,8 @@ class Exercise:
         Heading of the section of the chapter's page that explains it.
     tolerance : float
         Absolute and relative, for float64 answers.
+    single : float
+        The same for answers in single precision, where it is not enough to ask the reference what that can do.
     returns : str
         What the function returns, in words, where that is no array.
     formerly : tuple of str
@@ -113,6 +116,7 @@ class Exercise:
     minutes: int
     section: str
     tolerance: float = 1e-9
+    single: float = 0.0
     returns: str = ""
     formerly: tuple = ()
     subtests: list = field(default_factory=list)

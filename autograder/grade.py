@@ -4,22 +4,23 @@ A submission's code runs in the sandbox; the references, the cases and the judge
 Nothing here touches a gradebook or a file of the course, so a Dask worker can do it.
 """
 
+import ast
 import functools
 import hashlib
 import re
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.calls import Outcome
 from autograder.exercise import exercises
-from autograder.judge import judge
+from autograder.judge import Trial
 from autograder.notebook import NotReadable, read
 from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable
 
 HERE = Path(__file__).parent
-TESTS = ("calls.py", "cells.py", "compare.py", "exercise.py", "inside.py", "judge.py", "notebook.py", "wire.py")
 # What `grade-file --json` gives; verdict.json holds more.
 KEYS = ("assignment", "status", "reason", "repairs", "score", "max_score", "seed", "version", "exercises")
 EXERCISE_KEYS = ("name", "status", "score", "max_score", "failures")
@@ -37,32 +38,49 @@ class Limits:
         Seconds for one call. A cell has four times as long, a notebook twenty-four times.
     memory_limit : int
         MB for all processes of a submission.
+    system_calls : tuple of str or "all"
+        What submissions may ask of the kernel besides, as `sandbox.Sandbox` has it.
     """
 
     isolation: str = "bubblewrap"
     time_limit: float = 5.0
     memory_limit: int = 1024
+    system_calls: tuple | str = ()
+
+    @property
+    def recorded(self):
+        """The part that a verdict keeps under "limits"."""
+        limits = {"time_limit": self.time_limit, "memory_limit": self.memory_limit}
+        more = self.system_calls if isinstance(self.system_calls, str) else sorted(self.system_calls)
+        return limits | ({"system_calls": more} if more else {})
 
 
 @functools.cache
 def version(chapter):
-    """What a verdict depends on beside the submission: a hash of the judge, the chapter's cases and its solutions."""
-    paths, left = [HERE / name for name in TESTS], [HERE / "cases" / f"{chapter}.py"]
+    """What a verdict depends on beside the submission: a hash of all code of the course that runs and judges it."""
+    paths, left = set(), [HERE / "grade.py", HERE / "inside.py", HERE / "cases" / f"{chapter}.py"]
     while left:
         path = left.pop()
-        if path in paths or not path.exists():
-            continue
-        paths.append(path)
-        imported = re.findall(
-            r"^from (solutions|autograder\.cases)(?:\.(\w+))? import (.+)", path.read_text("utf-8"), re.MULTILINE
-        )
-        for package, module, imports in imported:
-            for name in [module] if module else re.findall(r"\w+", imports):
-                left.append(HERE.parent / package.replace(".", "/") / f"{name}.py")
+        if path not in paths and path.exists():
+            paths.add(path)
+            left += _imported(path)
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def _imported(path):
+    """The files of the course that a file may import."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return [
+        HERE.parent / f"{name.replace('.', '/')}.py" for name in names if name.startswith(("autograder.", "solutions."))
+    ]
 
 
 def grade(data, *, assignment=None, filename="", seed=0, limits=Limits()):
@@ -90,7 +108,8 @@ def grade(data, *, assignment=None, filename="", seed=0, limits=Limits()):
     Raises
     ------
     SandboxUnavailable
-        Nothing can be graded on this machine. Whatever else goes wrong is told by the verdict.
+        Nothing can be graded on this machine. Where a sandbox has worked before, and whatever else goes wrong, is
+        told by the verdict.
     """
     about = {"assignment": assignment, "seed": seed, "limits": limits}
     try:
@@ -144,8 +163,8 @@ def _verdict(*, assignment, seed, limits, status, reason, repairs=(), rows=(), c
         "seed": seed,
         "version": version(assignment) if assignment else None,
         "isolation": limits.isolation,
-        "warning": Sandbox(isolation=limits.isolation).warning,
-        "limits": {"time_limit": limits.time_limit, "memory_limit": limits.memory_limit},
+        "warning": Sandbox(isolation=limits.isolation, system_calls=limits.system_calls).warning,
+        "limits": limits.recorded,
         "cell_errors": list(cell_errors),
         "exercises": list(rows),
     }
@@ -154,28 +173,48 @@ def _verdict(*, assignment, seed, limits, status, reason, repairs=(), rows=(), c
 def _judge_all(submission, seed, limits):
     """Each exercise's row, the errors of the cells, and what of ours went wrong."""
     its_exercises = exercises(submission.assignment)
-    rows, troubles = {}, []
+    rows, troubles, errors = {}, [], []
     for _ in range(2):  # a sandbox that broke is worth a second try
         troubles, left = [], [exercise for exercise in its_exercises if exercise.name not in rows]
         try:
             with _sandbox(submission, limits).session(submission.code, [e.name for e in left]) as session:
-                for exercise in left:
-                    start = time.perf_counter()
-                    call = functools.partial(_call, session, submission, exercise.name)
-                    try:
-                        verdict = judge(exercise, call, hidden=True, seed=seed)
-                    except SandboxFailed:
-                        raise
-                    except Exception as error:  # a fault in our cases or in the judge, never the learner's
-                        troubles.append(f"{exercise.name} could not be judged ({type(error).__name__}: {error})")
-                        continue
-                    rows[exercise.name] = _row(exercise, verdict, time.perf_counter() - start)
                 errors = list(session.errors)
+                _judge(submission, session, left, seed, rows, troubles)
                 break
-        except (SandboxFailed, OSError) as error:
+        except (SandboxFailed, SandboxUnavailable, OSError) as error:
+            if isinstance(error, SandboxUnavailable) and limits not in _worked:
+                raise
             close_sandbox()
-            errors, troubles = [], [f"the sandbox failed: {error}"]
+            troubles = [f"the sandbox failed: {error}"]
     return [rows.get(e.name) or _row(e, None, 0.0) for e in its_exercises], errors, troubles
+
+
+def _judge(submission, session, left, seed, rows, troubles):
+    """Judge exercises, the visible sub-tests of all of them before the first hidden one."""
+    trials, seconds = {}, Counter()
+
+    def step(name, do):
+        start = time.perf_counter()
+        try:
+            return do()
+        except (SandboxFailed, SandboxUnavailable):
+            raise
+        except Exception as error:  # a fault in our cases or in the judge, never the learner's
+            del trials[name]
+            troubles.append(f"{name} could not be judged ({type(error).__name__}: {error})")
+        finally:
+            seconds[name] += time.perf_counter() - start
+
+    for exercise in left:
+        call = functools.partial(_call, session, submission, exercise.name)
+        trials[exercise.name] = Trial(exercise, call, hidden=True, seed=seed)
+    for hidden in (False, True):
+        for name, trial in list(trials.items()):
+            step(name, functools.partial(trial.run, hidden=hidden))
+    for name, trial in list(trials.items()):
+        verdict = step(name, trial.verdict)
+        if verdict is not None:
+            rows[name] = _row(trial.exercise, verdict, seconds[name])
 
 
 def _call(session, submission, name, args, kwargs):
@@ -218,6 +257,7 @@ def _row(exercise, verdict, seconds):
 # ------------------------------------------------------------------------------------------ warm sandboxes
 
 WARM = {"scipy": "scipy.special", "matplotlib": "matplotlib.pyplot", "torch": "torch"}
+_worked = set()  # the limits with which a sandbox of this process has worked
 _open = threading.local()  # `box`: one warm sandbox for each thread that grades
 
 
@@ -237,8 +277,10 @@ def _sandbox(submission, limits):
             cell_limit=4 * limits.time_limit,
             notebook_limit=24 * limits.time_limit,
             memory_mb=limits.memory_limit,
+            system_calls=limits.system_calls,
         )
         _open.box = box.__enter__(), limits, preload
+        _worked.add(limits)
     return box
 
 

@@ -6,16 +6,18 @@ import os
 import sys
 import warnings
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 import numpy as np
 
 from autograder.calls import Odd, Outcome, plain, run
-from autograder.compare import difference, pattern, same
+from autograder.compare import KINDS, LOW_PRECISION, difference, narrow, pattern, same
 from autograder.exercise import Raises, find, names
 
 INPUTS = "inputs unchanged"  # the sub-test that every exercise has
+KEPT = 1 << 20  # bytes of an answer that are remembered
+SINGLE = 4  # times as far off as the reference a right function may be in single precision
 
 
 class CheckFailed(AssertionError):
@@ -70,11 +72,24 @@ class Verdict:
 
 @dataclass
 class _Answered:
-    """A case with its outcome and what is wrong with it (None: nothing)."""
+    """A case with its outcome, and what is wrong with it (None: nothing).
+
+    Attributes
+    ----------
+    slip : str or None
+        What is wrong with it but for its precision.
+    changed : int or str or None
+        The first argument that the call changed: its number or name.
+    tolerance : float
+        What it was compared with.
+    """
 
     case: object
     outcome: Outcome
     wrong: str | None
+    slip: str | None = None
+    changed: object = None
+    tolerance: float = 0.0
 
 
 def judge(exercise, call, *, hidden=False, seed=0):
@@ -94,38 +109,71 @@ def judge(exercise, call, *, hidden=False, seed=0):
     -------
     Verdict
     """
-    subtests = [subtest for subtest in exercise.subtests if hidden or not subtest.hidden]
-    answered = {}  # name of a sub-test -> its cases as far as they were run
-    for number, subtest in enumerate(subtests):
-        answered[subtest.name] = []
-        for case in _draw(exercise.name, subtest, number, seed):
-            outcome = call(case.args, case.kwargs)
-            answered[subtest.name].append(_Answered(case, outcome, _wrong(exercise, case, outcome)))
-            if outcome.kind in ("timed out", "crashed", "not found"):
-                return _broken_off(exercise, subtests, answered, outcome)
-    everything = [one for several in answered.values() for one in several]
-    if all(one.outcome.unwritten and not one.outcome.lacks for one in everything):
-        return _nothing(exercise, subtests, "not written", f"{exercise.name} is not written yet")
-    misconception = _explain(exercise, everything)
-    failures, results = [], []
-    for subtest in subtests:
-        first = next((one for one in answered[subtest.name] if one.wrong), None)
-        results.append((subtest, first is None))
-        if first is not None:
-            failures.append(_failure(exercise, subtest, first, misconception))
-    changed = next((one for one in everything if _changed(one) is not None), None)
-    # Credit for leaving the inputs alone is only for a function that does something right with them.
-    unchanged = changed is None and any(passed for _, passed in results)
-    if changed is not None:
-        failures.append(_mutation(exercise, changed))
-    return _verdict(
-        exercise,
-        [
-            *((s.name, s.title, s.weight, s.hidden, passed) for s, passed in results),
-            (INPUTS, "The arguments are as they were", 1.0, False, unchanged),
-        ],
-        failures,
-    )
+    trial = Trial(exercise, call, hidden=hidden, seed=seed)
+    trial.run(hidden=False)
+    trial.run(hidden=True)
+    return trial.verdict()
+
+
+class Trial:
+    """The judging of one function, in two parts: the visible sub-tests are run first, and then the hidden ones.
+
+    A function can keep an argument that it was given and show it in a later answer. What it is shown before the
+    visible sub-tests of all exercises are through is no secret, and of a later answer nothing is shown.
+    """
+
+    def __init__(self, exercise, call, *, hidden, seed):
+        self.exercise, self.call, self.seed = exercise, call, seed
+        self.subtests = [subtest for subtest in exercise.subtests if hidden or not subtest.hidden]
+        self.answered = {}  # name of a sub-test -> its cases as far as they were run
+        self.last = None  # the one that has no answer, and its sub-test; after it nothing is run
+
+    def run(self, *, hidden):
+        """Run the visible or the hidden sub-tests."""
+        for number, subtest in enumerate(self.subtests):
+            if subtest.hidden != hidden or self.last:
+                continue
+            self.answered[subtest.name] = ones = []
+            for case in _draw(self.exercise.name, subtest, number, self.seed):
+                ones.append(_judged(self.exercise, case, self.call(case.args, case.kwargs)))
+                if ones[-1].outcome.kind in ("timed out", "crashed", "not found"):
+                    self.last = subtest, ones[-1]
+                    break
+
+    def verdict(self):
+        """The verdict on what was run."""
+        exercise = self.exercise
+        everything = [one for subtest in self.subtests for one in self.answered.get(subtest.name, ())]
+        if self.last is None and all(one.outcome.unwritten and not one.outcome.lacks for one in everything):
+            return _nothing(exercise, self.subtests, "not written", f"{exercise.name} is not written yet")
+        misconception = _explain(exercise, everything) if self.last is None else None
+        if misconception:
+            for one in everything:
+                one.wrong = one.wrong or _slipped(exercise, misconception, one)
+        failures, results = [], []
+        for subtest in self.subtests:
+            ones = self.answered.get(subtest.name, [])
+            lost = self.last is not None and (not ones or ones[-1] is self.last[1])
+            first = next((one for one in ones if one.wrong), None)
+            results.append((subtest, first is None and not lost))
+            if first is not None:
+                failures.append(_failure(exercise, subtest, first, misconception))
+            elif lost:
+                failures.append(Failure(subtest.name, self._not_run(), None, subtest.hidden))
+        changed = next((one.changed for one in everything if one.changed is not None), None)
+        if self.last is None and changed is not None:
+            failures.append(_mutation(exercise, changed))
+        # Credit for leaving the inputs alone is only for a function that does something right with them.
+        unchanged = (self.last is not None or changed is None) and any(passed for _, passed in results)
+        status = self.last and self.last[1].outcome.kind
+        return _verdict(exercise, results, unchanged, failures, status)
+
+    def _not_run(self):
+        subtest, one = self.last
+        # How a call crashed can be told by its arguments: it is said of visible ones.
+        secret = subtest.hidden and one.outcome.kind != "timed out"
+        why = one.outcome.kind if secret else f"{one.outcome.kind}: {one.outcome.error}"
+        return f"{self.exercise.name}: not run, because an earlier call {why}."
 
 
 def evaluate(name, function, *, hidden=False, seed=0):
@@ -234,7 +282,21 @@ def _undisturbed():
         yield
 
 
-def _wrong(exercise, case, outcome):
+def _judged(exercise, case, outcome):
+    """A case with what is to be known of its outcome: what may be large is not kept."""
+    tolerance = exercise.tolerance
+    wrong = slip = _wrong(exercise, case, outcome, tolerance)
+    if wrong and isinstance(outcome.value, np.ndarray) and narrow(outcome.value):
+        tolerance = _single(exercise, case)
+        wrong = _wrong(exercise, case, outcome, tolerance)
+    changed = _changed(case, outcome)
+    value = outcome.value
+    if isinstance(value, np.ndarray) and value.nbytes > KEPT:  # larger than any answer of ours
+        value = Odd(f"an array of shape {value.shape}")
+    return _Answered(case, replace(outcome, value=value, after=None), wrong, slip, changed, tolerance)
+
+
+def _wrong(exercise, case, outcome, tolerance):
     """What is wrong with an outcome, in words that follow the call, or None."""
     if outcome.kind in ("timed out", "crashed", "not found"):
         return outcome.error
@@ -248,7 +310,69 @@ def _wrong(exercise, case, outcome):
         return f"should return {exercise.returns}; yours returned {outcome.value.what}"
     expected = _ours(exercise.reference, case).value
     label = exercise.label and (lambda index: exercise.label(index, *case.args))
-    return difference(outcome.value, expected, exercise.tolerance, label)
+    return difference(outcome.value, expected, tolerance, label)
+
+
+def _slipped(exercise, misconception, one):
+    """What is wrong with an answer that only its precision hides, if the misconception gives the like, or None."""
+    theirs = _ours(misconception.function, one.case)
+    if one.slip is None or theirs.kind != "returned":
+        return None
+    return one.slip if _wrong(exercise, one.case, theirs, exercise.tolerance) else None
+
+
+def _single(exercise, case):
+    """The tolerance for an answer in single precision: what that can do with these arguments, and no more.
+
+    The reference is asked what it answers in single precision, and to numbers that were rounded to it. A right
+    function of another make may be a few times as far off.
+    """
+    if case.single is None:
+        expected = _ours(exercise.reference, case).value
+        noise = float(np.finfo(np.float32).eps)
+        for args, kwargs in _in_single(case):
+            with _undisturbed():
+                other = run(exercise.reference, args, kwargs).value
+            if isinstance(other, np.ndarray) and other.shape == expected.shape and other.dtype.kind == "f":
+                with _undisturbed():
+                    off = np.max(np.abs(other - expected) / (1 + np.abs(expected)), initial=0.0)
+                if off < LOW_PRECISION:  # else the argument was none that can be rounded: a size, an index
+                    noise = max(noise, float(off))
+        case.single = max(exercise.tolerance, exercise.single, SINGLE * noise)
+    return case.single
+
+
+def _in_single(case):
+    """The arguments of a case in single precision, and rounded to it, upwards here and downwards there."""
+    yield _each(case.args, _as_single), _each(case.kwargs, _as_single)
+    rng = np.random.default_rng(0)
+
+    def rounded(value, kinds="f"):
+        array = np.asarray(value)
+        if array.dtype.kind not in kinds:
+            return value
+        array = array * (1 + np.finfo(np.float32).eps / 2 * rng.choice([-1.0, 1.0], size=array.shape))
+        return array if array.ndim else float(array)
+
+    for _ in range(3):
+        yield _each(case.args, rounded), _each(case.kwargs, rounded)
+    for place, value in enumerate(case.args):  # whole numbers one by one: few of them are quantities
+        if np.asarray(value).dtype.kind in "iu":
+            yield (*case.args[:place], rounded(value, "iu"), *case.args[place + 1 :]), case.kwargs
+
+
+def _as_single(value):
+    wide = isinstance(value, (np.ndarray, np.number)) and value.dtype == np.float64
+    return value.astype(np.float32) if wide else value
+
+
+def _each(value, change):
+    """A value with a change made to all that is in it."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_each(item, change) for item in value)
+    if type(value) is dict:
+        return {key: _each(item, change) for key, item in value.items()}
+    return change(value)
 
 
 def _not_raised(case, outcome):
@@ -276,30 +400,30 @@ def _explain(exercise, everything):
     wrong = [one for one in everything if one.wrong]
     best, most = None, 0
     for misconception in exercise.misconceptions if wrong else ():
-        if not _agrees(exercise, misconception, wrong[0]):
+        if not _agrees(misconception, wrong[0]):
             continue  # the first failing check is the one whose message the learner reads
-        hits = [_agrees(exercise, misconception, one) for one in everything]
+        hits = [_agrees(misconception, one) for one in everything]
         explained = sum(hit for hit, one in zip(hits, everything, strict=True) if one.wrong)
         # It must explain every wrong answer, or else most of all the answers.
         enough = explained == len(wrong) or 2 * sum(hits) > len(everything)
-        if enough and sum(hits) > most and any(_telling(exercise, misconception, one) for one in wrong):
+        if enough and sum(hits) > most and any(_telling(misconception, one) for one in wrong):
             best, most = misconception, sum(hits)
     return best
 
 
-def _agrees(exercise, misconception, one):
+def _agrees(misconception, one):
     theirs = _ours(misconception.function, one.case)
     if theirs.kind != one.outcome.kind:
         return False
     if theirs.kind == "raised":
         return theirs.bases[:1] == one.outcome.bases[:1]
-    return same(one.outcome.value, theirs.value, exercise.tolerance)
+    return same(one.outcome.value, theirs.value, one.tolerance)
 
 
-def _telling(exercise, misconception, one):
+def _telling(misconception, one):
     """Whether they agree in more than the class of an error: many a mistake ends in a ValueError."""
     if one.outcome.kind != "raised":
-        return _agrees(exercise, misconception, one)
+        return _agrees(misconception, one)
     return _without_line(one.outcome.error) == _without_line(_ours(misconception.function, one.case).error)
 
 
@@ -332,12 +456,12 @@ def _clue(exercise, first):
     return clue
 
 
-def _changed(one):
+def _changed(case, outcome):
     """The first argument that the call changed: its number or name, or None."""
-    if one.outcome.after is None:
+    if outcome.after is None:
         return None
-    args, kwargs = one.outcome.after
-    before = {**dict(enumerate(one.case.args)), **one.case.kwargs}
+    args, kwargs = outcome.after
+    before = {**dict(enumerate(case.args)), **case.kwargs}
     after = {**dict(enumerate(args)), **kwargs}
     return next((key for key in before if not _as_it_was(before[key], after.get(key))), None)
 
@@ -362,11 +486,14 @@ def _equal(before, after):
         )
     if before is None or isinstance(before, str):
         return type(before) is type(after) and before == after
-    return same(plain(before), plain(after), 0.0)
+    before, after = plain(before), plain(after)
+    if isinstance(before, Odd) or isinstance(after, Odd):
+        return type(before) is type(after) and before == after
+    floats = before.dtype.kind == "f"
+    return KINDS[before.dtype.kind] == KINDS[after.dtype.kind] and np.array_equal(before, after, equal_nan=floats)
 
 
-def _mutation(exercise, one):
-    key = _changed(one)
+def _mutation(exercise, key):
     name = key if isinstance(key, str) else list(exercise.signature.parameters)[key]
     message = (
         f"{exercise.name} changed its argument {name}. Whoever called it still needs {name}: "
@@ -375,37 +502,19 @@ def _mutation(exercise, one):
     return Failure(INPUTS, message, None, False)
 
 
-def _broken_off(exercise, subtests, answered, outcome):
-    """The verdict when a call has no answer: what was judged before stays judged."""
-    results, failures = [], []
-    for subtest in subtests:
-        ones = answered.get(subtest.name, [])
-        lost = not ones or ones[-1].outcome is outcome
-        first = next((one for one in ones if one.wrong), None)
-        results.append((subtest.name, subtest.title, subtest.weight, subtest.hidden, not lost and first is None))
-        if first is not None:
-            failures.append(_failure(exercise, subtest, first, None))
-        elif lost:
-            message = f"{exercise.name}: not run, because an earlier call {outcome.kind}: {outcome.error}."
-            failures.append(Failure(subtest.name, message, None, subtest.hidden))
-    results.append((INPUTS, "The arguments are as they were", 1.0, False, any(passed for *_, passed in results)))
-    verdict = _verdict(exercise, results, failures)
-    verdict.status = outcome.kind
-    return verdict
-
-
 def _nothing(exercise, subtests, status, message):
-    results = [(subtest.name, subtest.title, subtest.weight, subtest.hidden, False) for subtest in subtests]
-    results.append((INPUTS, "The arguments are as they were", 1.0, False, False))
-    failures = [Failure("written", message, None, False)]
-    return Verdict(exercise.name, status, 0.0, float(exercise.points), failures, results)
+    results = [(subtest, False) for subtest in subtests]
+    return _verdict(exercise, results, False, [Failure("written", message, None, False)], status)
 
 
-def _verdict(exercise, results, failures):
-    total = sum(weight for _, _, weight, _, _ in results)
-    score = float(sum(weight for _, _, weight, _, passed in results if passed) / total)
-    status = "passed" if score == 1.0 else "failed" if score == 0.0 else "partly passed"
-    return Verdict(exercise.name, status, score, float(exercise.points), failures, results)
+def _verdict(exercise, results, unchanged, failures, status=None):
+    """The verdict on sub-tests, each with whether it was passed, and on the arguments."""
+    subtests = [(s.name, s.title, s.weight, s.hidden, passed) for s, passed in results]
+    subtests.append((INPUTS, "The arguments are as they were", 1.0, False, unchanged))
+    total = sum(weight for _, _, weight, _, _ in subtests)
+    score = float(sum(weight for _, _, weight, _, passed in subtests if passed) / total)
+    status = status or ("passed" if score == 1.0 else "failed" if score == 0.0 else "partly passed")
+    return Verdict(exercise.name, status, score, float(exercise.points), failures, subtests)
 
 
 def _call(exercise, case):

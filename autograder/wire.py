@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from autograder.calls import Layers, Odd, Outcome, plain
+from autograder.calls import AXES, Layers, Odd, Outcome, plain
 
 HEADER_LIMIT = 1 << 20  # bytes of JSON in a reply; parsed, JSON takes some thirty times its size
 BODY_LIMIT = 64 << 20  # bytes of arrays in a reply
@@ -186,7 +186,7 @@ def _unpack(tree, arrays, tensor, depth):
 
 def _array_type(dtype, shape):
     """A declared type and shape, checked."""
-    sizes = type(shape) is list and len(shape) <= 16 and all(type(n) is int and 0 <= n < 1 << 31 for n in shape)
+    sizes = type(shape) is list and len(shape) <= AXES and all(type(n) is int and 0 <= n < 1 << 31 for n in shape)
     if dtype not in DTYPES or not sizes or math.prod(n or 1 for n in shape) > 1 << 31:
         raise ValueError("no type and shape of an array")
     return np.dtype(dtype), tuple(shape)

@@ -154,6 +154,80 @@ def test_an_answer_is_judged_by_its_values_and_not_by_its_container(exercise):
         assert verdict.passed, verdict.failures
 
 
+def in_single(value):
+    """Numbers of double precision in single, also in lists and the like."""
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(map(in_single, value))
+    if type(value) is dict:
+        return {key: in_single(item) for key, item in value.items()}
+    wide = isinstance(value, (np.ndarray, np.floating)) and value.dtype == np.float64
+    return value.astype(np.float32) if wide else value
+
+
+class Single:
+    """NumPy whose functions compute in single precision and return nothing wider."""
+
+    def __init__(self, module=np):
+        self.module = module
+
+    def __getattr__(self, name):
+        found = getattr(self.module, name)
+        if inspect.ismodule(found):
+            return Single(found)
+        if found is np.float64:
+            return np.float32
+        if isinstance(found, type) or not callable(found):
+            return found
+
+        def function(*args, **kwargs):
+            return in_single(found(*map(in_single, args), **kwargs))
+
+        function.at = getattr(found, "at", None)
+        return function
+
+
+@pytest.mark.parametrize("exercise", [one for one in EXERCISES if one.chapter != "small_vit"], ids=lambda one: one.name)
+def test_a_function_that_computes_in_single_precision_is_right(exercise, monkeypatch):
+    module = inspect.getmodule(exercise.reference)
+    reference = exercise.reference
+
+    def single(*args, **kwargs):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "np", Single())
+            return reference(*map(in_single, args), **{key: in_single(value) for key, value in kwargs.items()})
+
+    for seed in range(3):
+        verdict = judge(exercise, functools.partial(run, single), hidden=True, seed=seed)
+        assert verdict.passed, verdict.failures
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@each_misconception
+def test_casting_gains_nothing(exercise, mistake):
+    """A wrong answer that is rounded to single precision is as wrong as before."""
+
+    def cast(*args, **kwargs):
+        value = mistake.function(*args, **kwargs)
+        floats = isinstance(value, (float, np.ndarray, np.floating)) and np.asarray(value).dtype.kind == "f"
+        return np.asarray(value).astype(np.float32) if floats else value
+
+    def score(function, seed):
+        return judge(exercise, functools.partial(run, function), hidden=True, seed=seed).score
+
+    for seed in range(2):
+        assert score(cast, seed) <= score(mistake.function, seed)
+
+
+def test_a_wrong_function_that_no_mistake_names_gains_nothing_by_casting():
+    """What it is off by is more than single precision explains, and less than once was allowed."""
+    exercise = next(one for one in EXERCISES if one.name == "sincos_1d")
+
+    def off(positions, d, base=10000.0):
+        return (exercise.reference(positions, d, base) + 3e-5).astype(np.float32)
+
+    assert evaluate("sincos_1d", off, hidden=True).score < 0.2
+
+
 @each_exercise
 def test_a_changed_input_costs_one_subtest(exercise):
     def spoiling(*args, **kwargs):

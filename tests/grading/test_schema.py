@@ -43,14 +43,15 @@ def test_verdicts_of_a_class(graded, student):
 
 def test_partly_graded(monkeypatch):
     """One exercise that could not be judged, and a sandbox that failed."""
-    judge, data = grading.judge, json.dumps(notebook(STUDENTS["ada"])).encode()
+    data = json.dumps(notebook(STUDENTS["ada"])).encode()
 
-    def failing(exercise, *args, **kwargs):
-        if exercise.name == "unpatchify":
-            raise ZeroDivisionError("ours")
-        return judge(exercise, *args, **kwargs)
+    class Failing(grading.Trial):
+        def run(self, *, hidden):
+            if self.exercise.name == "unpatchify":
+                raise ZeroDivisionError("ours")
+            super().run(hidden=hidden)
 
-    monkeypatch.setattr(grading, "judge", failing)
+    monkeypatch.setattr(grading, "Trial", Failing)
     verdict, _ = grading.grade(data, limits=grading.Limits())
     grading.close_sandbox()
     assert verdict["status"] == "partly graded"
