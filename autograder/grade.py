@@ -256,7 +256,15 @@ def _row(exercise, verdict, seconds):
 
 # ------------------------------------------------------------------------------------------ warm sandboxes
 
-WARM = {"scipy": "scipy.special", "matplotlib": "matplotlib.pyplot", "torch": "torch"}
+# What takes longer to import than all else that a submission does, by what the import names; the first cell of every
+# notebook has urllib and zipfile.
+WARM = {
+    "scipy": "scipy.special",
+    "matplotlib": "matplotlib.pyplot",
+    "torch": "torch",
+    "urllib": "urllib.request",
+    "zipfile": "zipfile",
+}
 _worked = set()  # the limits with which a sandbox of this process has worked
 _open = threading.local()  # `box`: one warm sandbox for each thread that grades
 

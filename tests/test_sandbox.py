@@ -1,6 +1,7 @@
 """The sandbox with honest submissions: what notebooks hold, which definition counts, what is said of failures."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -246,6 +247,22 @@ def test_notebook_that_cannot_be_run():
 def test_missing_modules_are_left_out():
     with Sandbox(("numpy", "no_such_module")) as box:
         assert box.missing == ["no_such_module"]
+
+
+def test_what_the_first_cell_of_a_notebook_imports_is_warm():
+    """Else each submission spends more time on that than on all its calls."""
+    from build import notebook
+
+    from autograder.grade import Limits, _sandbox, close_sandbox
+    from autograder.notebook import read
+
+    submission = read(json.dumps(notebook()).encode(), "patchify", "patchify.ipynb")
+    begin, end = "import sys\nbefore = set(sys.modules)", "def f():\n    return len(set(sys.modules) - before)"
+    try:
+        with _sandbox(submission, Limits()).session([begin, *submission.code, end], ["f"]) as session:
+            assert session.call("f", (), {}).value < 5
+    finally:
+        close_sandbox()
 
 
 def test_torch():
