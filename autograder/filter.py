@@ -80,7 +80,7 @@ ON_REQUEST = {
                     "more of the processors than its share"),
     **dict.fromkeys(("mbind", "set_mempolicy", "set_mempolicy_home_node", "migrate_pages", "move_pages"),
                     "a choice of where memory lies"),
-    **dict.fromkeys(("setxattr", "fsetxattr", "chown", "fchown", "fchownat"), "properties of files, which nothing counts"),
+    **dict.fromkeys(("setxattr", "fsetxattr", "chown", "fchown", "fchownat"), "more about files, uncounted"),
 }  # fmt: skip
 _REQUESTED = {
     "execve": (59, 221), "execveat": (322, 281), "memfd_create": (319, 279), "shmget": (29, 194), "shmat": (30, 196),

@@ -44,6 +44,7 @@ SOCKET = 212_992  # bytes that one socket may hold for its reader
 def main(settings):
     """Import what the chapters need, then start and end sessions by the grader's word on the control socket."""
     control = socket.socket(fileno=settings["control"])
+    grouped = settings["group"] is not None and _join(settings["group"])
     missing = []
     for name in settings["preload"]:
         try:
@@ -54,7 +55,7 @@ def main(settings):
         sys.modules["torch"].set_num_threads(1)
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page
-    control.sendall(json.dumps({"missing": missing}).encode())
+    control.sendall(json.dumps({"missing": missing, "grouped": grouped}).encode())
     if settings["isolated"]:
         own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY)
     else:
@@ -69,6 +70,17 @@ def main(settings):
         os.close(fds[0])
         how = _watch(child, control, settings["memory_mb"]) if child else None
         control.sendall(json.dumps({"how": how}).encode())
+
+
+def _join(door):
+    """Join the group in which memory is counted; sessions are in it from their birth."""
+    try:
+        os.write(door, b"0")
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(door)
 
 
 def _fork(settings, session, own_pids):

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from autograder import filter, wire
 from autograder.calls import Outcome
+from autograder.cgroup import MemoryGroup
 
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("solutions", "autograder")  # must not be found inside
@@ -166,7 +167,7 @@ class Sandbox:
             "processes": processes,
             "files": files,
         }
-        self.process = self.inner = None
+        self.process = self.inner = self.group = None
         self.busy = False
 
     @property
@@ -210,6 +211,9 @@ class Sandbox:
         command, paths = [], [str(path) for path in _site_packages()]
         self.control, theirs = socket.socketpair()
         passed = [theirs.fileno()]
+        self.group = MemoryGroup.make() if sys.platform == "linux" else None
+        if self.group:
+            passed.append(self.group.door)
         if self.isolated:
             info, info_end = os.pipe()
             passed.append(info_end)
@@ -220,6 +224,7 @@ class Sandbox:
             "paths": paths,
             "control": theirs.fileno(),
             "filter": program.hex(),
+            "group": self.group and self.group.door,
         }
         command += [os.path.realpath(sys.executable), *OPTIONS, BOOT, json.dumps(settings)]
         self.process = subprocess.Popen(
@@ -245,11 +250,21 @@ class Sandbox:
                     self.inner = os.pidfd_open(json.loads(report)["child-pid"])
         self.control.settimeout(START_LIMIT)
         try:
-            self.missing = json.loads(self.control.recv(65536))["missing"]
+            ready = json.loads(self.control.recv(65536))
+            self.missing = ready["missing"]
+            if self.group and not (ready["grouped"] and self._bounded()):
+                self.group.close()
+                self.group = None
         except (OSError, ValueError):
             reason = self.last_words()
             self.close()
             raise SandboxUnavailable(_remedy(reason)) from None
+
+    def _bounded(self):
+        with contextlib.suppress(OSError, ValueError):
+            self.group.bound(self.settings["memory_mb"] * 5 // 4 << 20)
+            return True
+        return False
 
     def last_words(self):
         """The last line that the warm interpreter or bubblewrap wrote; both are ended."""
@@ -277,6 +292,9 @@ class Sandbox:
             self.process = self.inner = None
             self.errors.close()
             self.folder.cleanup()
+        if self.group:
+            self.group.close()
+            self.group = None
         self.busy = False
 
 
@@ -415,6 +433,7 @@ class Session:
         self.box.start()
         if self.box.busy:
             raise RuntimeError("a sandbox serves one session at a time")
+        self.kills = self.box.group.kills() if self.box.group else 0
         self.home = None if self.box.isolated else tempfile.mkdtemp(dir=self.box.folder.name)
         # As root, each session gets a uid that nobody else has; an ordinary user has only one to give.
         uid = 1 << 30 | secrets.randbelow(1 << 30) if self.box.settings["root"] else 1000
@@ -448,6 +467,8 @@ class Session:
         self.box.busy = False
         if self.home:
             shutil.rmtree(self.home, ignore_errors=True)
+        if self.box.group and self.box.group.kills() > self.kills:
+            how = f"it used more than {self.box.settings['memory_mb']} MB of memory"
         return how
 
     def _post_mortem(self, error):
