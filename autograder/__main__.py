@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+from autograder import clean
 from autograder.course import CommandError, Course
 from autograder.exercise import CHAPTERS
 
@@ -21,24 +22,18 @@ def main(arguments=None):
     try:
         return options.run(options, Course.here()) or 0
     except CommandError as error:
-        print(f"autograder {options.command}: {_line(error)}", file=sys.stderr)
+        clean.say(f"autograder {options.command}: {clean.line(error)}", error=True)
         return 1
     except BrokenPipeError:  # `| head` has read enough
         sys.stderr.close()
         return 0
     except OSError as error:  # a full disk, a folder that is someone else's
         where = f"{error.filename}: " if error.filename else ""
-        print(f"autograder {options.command}: {_line(f'{where}{error.strerror or error}')}", file=sys.stderr)
+        clean.say(f"autograder {options.command}: {clean.line(f'{where}{error.strerror or error}')}", error=True)
         return 1
     except KeyboardInterrupt:
-        print(f"autograder {options.command}: stopped", file=sys.stderr)
+        clean.say(f"autograder {options.command}: stopped", error=True)
         return 1
-
-
-def _line(text):
-    """A text as one line that leaves a terminal as it is."""
-    line = " ".join(str(text).split())
-    return "".join(character if character.isprintable() else "\ufffd" for character in line)
 
 
 def _parser():
@@ -166,9 +161,9 @@ def _grade(options, course):
         verdicts, changes = rehearse(course, url, **what)
     else:
         verdicts = grade_class(course, url, **what)
-    print(_summary(verdicts))
+    clean.say(_summary(verdicts))
     if changes is not None:
-        print(f"\n{_told(changes)}")
+        clean.say(f"\n{_told(changes)}")
     partly = sum(verdict["status"] == "partly graded" for verdict in verdicts)
     if partly:
         raise CommandError(f"{partly} only partly graded: the reasons stand above; the same command tries them again")
@@ -194,7 +189,9 @@ def _summary(verdicts):
         notes = [] if verdict["fresh"] else ["unchanged"]
         notes += [verdict["reason"]] if verdict["reason"] else []
         notes += [f"mended: {len(verdict['repairs'])}"] if verdict["repairs"] else []
-        rows.append((verdict["student"], verdict["assignment"], verdict["status"], _score(verdict), "; ".join(notes)))
+        rows.append(
+            (verdict["student"], verdict["assignment"] or "–", verdict["status"], _score(verdict), "; ".join(notes))
+        )
     counts = {}
     for verdict in verdicts:
         counts[verdict["status"]] = counts.get(verdict["status"], 0) + 1
@@ -205,6 +202,7 @@ def _summary(verdicts):
 
 def _table(rows):
     """Rows of text in columns."""
+    rows = [[*map(clean.line, row)] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
@@ -230,7 +228,7 @@ def _seed(options, course):
 
 def _warn(options):
     if options.isolation == "none":
-        print("warning: without isolation the code of a submission can read and write your files", file=sys.stderr)
+        clean.say("warning: without isolation the code of a submission can read and write your files", error=True)
 
 
 # ------------------------------------------------------------------------------------------ one file
@@ -255,7 +253,7 @@ def _grade_file(options, course):
         verdict, _ = grade(
             data,
             assignment=options.assignment,
-            filename=options.notebook.name,
+            filename=clean.name(options.notebook),
             seed=_seed(options, course),
             limits=_limits(options, course),
         )
@@ -264,30 +262,32 @@ def _grade_file(options, course):
     finally:
         close_sandbox()
     if options.json:
-        print(json.dumps(documented(verdict), indent=1))
+        clean.say(json.dumps(documented(verdict), indent=1))
         return
-    print(f"{verdict['assignment'] or _line(options.notebook.name)}: {_with_points(verdict, verdict['status'])}")
+    clean.say(f"{verdict['assignment'] or clean.name(options.notebook)}: {_with_points(verdict, verdict['status'])}")
     for line in (*filter(None, [verdict["reason"]]), *verdict["repairs"], *verdict["cell_errors"]):
-        print(f"  {line}")
+        clean.say(f"  {line}")
     for row in verdict["exercises"]:
-        print(f"\n{row['name']}: {_with_points(row, row['status'] or 'not graded')}")
+        clean.say(f"\n{row['name']}: {_with_points(row, row['status'] or 'not graded')}")
         for failure in told_once(row["failures"]):
-            print("  " + failure["message"].replace("\n", "\n  "))
+            clean.say("  " + failure["message"].replace("\n", "\n  "))
 
 
 def _inspect(options, course):
     from autograder.notebook import inspect
 
-    found = inspect(_bytes(options.notebook), options.assignment, options.notebook.name)
+    found = inspect(_bytes(options.notebook), options.assignment, clean.name(options.notebook))
     if options.json:
-        print(json.dumps(found, indent=1))
+        clean.say(json.dumps(found, indent=1))
         return
-    print(f"{_line(options.notebook.name)}: {found['status']}" + (f", {found['reason']}" if found["reason"] else ""))
+    clean.say(
+        f"{clean.name(options.notebook)}: {found['status']}" + (f", {found['reason']}" if found["reason"] else "")
+    )
     if found["repairs"]:
-        print("A grader would mend:", *found["repairs"], sep="\n  ")
+        clean.say("A grader would mend:", *(f"  {repair}" for repair in found["repairs"]))
     for row in found["exercises"]:
         state = "written" if row["written"] else "not written yet" if row["found"] else f"not found: {row['note']}"
-        print(f"{row['name']}: {state}")
+        clean.say(f"{row['name']}: {state}")
 
 
 # ------------------------------------------------------------------------------------------ the class
@@ -299,18 +299,18 @@ def _list(options, course):
     rows = [("student", "assignment", "status", "score", "seed", "version", "graded", "")]
     for one in verdicts(course, options.assignment, options.student):
         notes = [] if one["current"] else ["the tests have changed since"]
-        notes += [one["warning"]] if one["warning"] else []
-        about = (one["student"], one["assignment"], one["status"], _score(one), str(one["seed"]), one["version"])
+        notes += filter(None, [one["reason"], one["warning"]])
+        about = (one["student"], one["assignment"], one["status"], _score(one), one["seed"], one["version"] or "–")
         rows.append((*about, one["graded_at"], "; ".join(notes)))
-    print(_table(rows))
+    clean.say(_table(rows))
 
 
 def _forget(options, course):
     from autograder.records import forget
 
     found = forget(course, options.gradebook or course.gradebook, options.student, really=options.yes)
-    print("Removed:" if options.yes else "Would be removed:", *found, sep="\n  ")
-    print("Reports and CSV files that were written before, nbgrader's exchange and your backups are not looked at.")
+    clean.say("Removed:" if options.yes else "Would be removed:", *(f"  {one}" for one in found))
+    clean.say("Reports and CSV files that were written before, nbgrader's exchange and your backups are not looked at.")
     if not options.yes:
         raise CommandError("nothing has been removed: add --yes to do it")
 
@@ -330,7 +330,7 @@ def _report(options, course):
     else:
         path = options.output or Path("report.html")
         _output(as_page(report), path)
-        print(path)
+        clean.say(path)
 
 
 def _similar(options, course):
@@ -340,8 +340,8 @@ def _similar(options, course):
     path = options.output or Path("similar.html")
     _output(as_page(pairs), path)
     for pair in pairs:
-        print(f"{pair['assignment']}: {' and '.join(pair['students'])}, {pair['similarity']:.0%}")
-    print(f"{len(pairs)} pair{'s' * (len(pairs) != 1)} to look at, which is no verdict: {path}")
+        clean.say(f"{pair['assignment']}: {' and '.join(pair['students'])}, {pair['similarity']:.0%}")
+    clean.say(f"{len(pairs)} pair{'s' * (len(pairs) != 1)} to look at, which is no verdict: {path}")
 
 
 def _output(text, path):
@@ -358,7 +358,7 @@ def _new_class(options, course):
     from autograder.new_class import new_class
 
     new_class(options.folder)
-    print(
+    clean.say(
         f"{options.folder} is ready: notebooks to hand out in exercises/, what comes back goes to "
         "submitted/<student>/<chapter>/.\nRun the commands from there. Its seed stands in nbgrader_config.py: "
         "keep it to yourself."

@@ -14,27 +14,42 @@ import logging
 import os
 import signal
 import stat
-import sys
 import threading
 import time
-import unicodedata
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from tqdm import tqdm
 
+from autograder import clean
 from autograder.course import CommandError
 from autograder.exercise import CHAPTERS, exercises, former_names, names
 from autograder.feedback import feedback, told_once
-from autograder.grade import HERE, close_sandbox, grade, not_graded, not_readable, version
+from autograder.grade import (
+    HERE,
+    Task,
+    close_sandbox,
+    fault,
+    grade_task,
+    not_graded,
+    not_readable,
+    prove_sandbox,
+    version,
+)
 from autograder.notebook import MAX_FILE, TOO_LARGE, NotReadable, inspect, restored
 from autograder.sandbox import SandboxUnavailable
 
-FEW = 60  # so many are graded in this process sooner than a cluster starts
+FEW = 10  # submissions for which one worker is enough
 MAX_ID = 128  # characters of a student's id, as nbgrader has it
 MAX_NOTEBOOKS = 20  # looked at in one folder
+MAX_ENTRIES = 5000  # files and folders in one submission
+MAX_DEPTH = 20  # folders within one another
+LOOKING = 5.0  # seconds that choosing among several notebooks may take
+ABOUT_ALL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # a disk that takes nothing takes it from nobody
 NBGRADERS_OWN = ("timestamp.txt", "submission_secret.txt")  # what `nbgrader collect` puts beside a notebook
 
 log = logging.getLogger("autograder")
@@ -46,7 +61,9 @@ class Handed:
 
     Attributes
     ----------
-    student, assignment : str
+    student : str
+    assignment : str or None
+        None where the student's own folder cannot be looked into, so that nobody knows.
     folder : Path
     path : Path or None
         The notebook; None where none can be graded.
@@ -58,18 +75,21 @@ class Handed:
         The student's.
     problem : str
         Why there is no notebook, or "".
+    fault : str
+        What of ours failed while it was looked for, or "".
     notes : tuple of str
         How it was chosen, where that was not plain.
     """
 
     student: str
-    assignment: str
+    assignment: str | None
     folder: Path
-    path: Path | None
-    sha256: str
-    size: int
     seed: int
+    path: Path | None = None
+    sha256: str = ""
+    size: int = 0
     problem: str = ""
+    fault: str = ""
     notes: tuple = ()
 
 
@@ -90,7 +110,7 @@ def grade_class(course, url, *, limits, seed, assignment=None, student=None, sub
     submitted : Path, optional
         Where the submissions lie.
     workers : int, optional
-        Processes of a local Dask cluster. By default as many as cores, or none for a few submissions.
+        Processes that grade, by default as many as cores. With 1 it is done in this process.
     scheduler : str, optional
         Address of a running Dask scheduler.
     force : bool
@@ -107,6 +127,7 @@ def grade_class(course, url, *, limits, seed, assignment=None, student=None, sub
         Nothing could be graded, or the run was stopped.
     """
     handed = _find(course, submitted or course.folder("submitted"), assignment, student, seed)
+    lost, handed = _without_assignment(handed, limits)
     assignments = sorted({one.assignment for one in handed})
     with only_writer(course), _logging(course), contextlib.ExitStack() as stack:
         # nbgrader takes seconds to load: that happens while the first submission is graded.
@@ -115,12 +136,15 @@ def grade_class(course, url, *, limits, seed, assignment=None, student=None, sub
         held, todo = _sort_out(course, handed, limits, force, forced)
         log.info("%d submissions, %d to be graded, version %s", len(handed), len(todo),
                  {name: version(name) for name in assignments})  # fmt: skip
+        for verdict in lost:
+            log.warning("%s: %s (%s)", verdict["student"], verdict["status"], verdict["reason"])
         results = stack.enter_context(contextlib.closing(_graded(todo, limits, workers, scheduler)))
         verdicts, book = [], None
         try:
             for one, verdict, submission, seconds in results:
                 book = book or stack.enter_context(opening.result())
-                verdicts.append(_record(course, book, one, verdict, submission, seconds) | {"fresh": True})
+                verdict = _record(course, book, one, verdict, submission, seconds, limits)
+                verdicts.append(verdict | {"fresh": True})
         except KeyboardInterrupt:
             raise CommandError(
                 f"stopped: {len(verdicts)} of {len(todo)} graded and recorded; the same command goes on from there"
@@ -128,9 +152,9 @@ def grade_class(course, url, *, limits, seed, assignment=None, student=None, sub
         if len(verdicts) != len(todo):
             raise CommandError(f"{len(todo) - len(verdicts)} submissions got no verdict: grade again")
         book = book or stack.enter_context(opening.result())
-        _record_again(book, held)
+        held = _record_again(course, book, held)
         _forced_mark(course).unlink(missing_ok=True)
-    return _in_order([*verdicts, *(verdict | {"fresh": False} for verdict in held)])
+    return _in_order([*lost, *verdicts, *(verdict | {"fresh": False} for verdict in held)])
 
 
 def rehearse(course, url, *, limits, seed, assignment=None, student=None, submitted=None, workers=None,
@@ -151,19 +175,23 @@ def rehearse(course, url, *, limits, seed, assignment=None, student=None, submit
         Nothing could be graded.
     """
     handed = _find(course, submitted or course.folder("submitted"), assignment, student, seed)
+    lost, handed = _without_assignment(handed, limits)
     held, todo = _sort_out(course, handed, limits, force)
     with contextlib.closing(_graded(todo, limits, workers, scheduler)) as results:
         verdicts = [verdict | {"student": one.student, "fresh": True} for one, verdict, *_ in results]
     verdicts = _in_order([*verdicts, *(verdict | {"fresh": False} for verdict in held)])
-    return verdicts, _changes(course, url, verdicts)
+    return _in_order([*lost, *verdicts]), _changes(course, url, verdicts)
 
 
 def _graded(todo, limits, workers, scheduler):
-    """What the spreader gives, under a bar of progress."""
-    results = _spreader(len(todo), workers, scheduler)(todo, limits)
+    """What the spreader gives, under a bar of progress; first those in which there is nothing to run."""
+    bare = [one for one in todo if one.problem or one.fault]
+    whole = [one for one in todo if not (one.problem or one.fault)]
+    results = _spreader(len(whole), workers, scheduler)(whole, limits)
+    unread = ((one, _unread(one, limits), None, 0.0) for one in bare)
     try:
         with _stops() as stop_if_asked:
-            for result in tqdm(results, "grading", len(todo), disable=not todo):
+            for result in tqdm(chain(unread, results), "grading", len(todo), disable=not todo):
                 yield result
                 stop_if_asked()
     except SandboxUnavailable as error:
@@ -206,7 +234,20 @@ def _stops():
 
 
 def _in_order(verdicts):
-    return sorted(verdicts, key=lambda verdict: (verdict["assignment"], verdict["student"]))
+    return sorted(verdicts, key=lambda verdict: (verdict["assignment"] or "", verdict["student"]))
+
+
+def _without_assignment(handed, limits):
+    """The verdicts on students whose folder cannot be looked into, and the submissions that were found."""
+    lost = [one for one in handed if one.assignment is None]
+    verdicts = [_unread(one, limits) | {"student": clean.name(one.folder), "fresh": True} for one in lost]
+    return verdicts, [one for one in handed if one.assignment is not None]
+
+
+def _unread(one, limits):
+    """The verdict where there is no notebook to grade."""
+    about = {"assignment": one.assignment, "seed": one.seed, "limits": limits}
+    return not_graded(one.fault, **about) if one.fault else not_readable(one.problem, **about)
 
 
 def _changes(course, url, verdicts):
@@ -251,23 +292,19 @@ def _find(course, submitted, assignment, student, seed):
         raise CommandError(f"there is no folder {submitted}")
     handed, passed_over = [], []
     for home in sorted(submitted.iterdir()):
-        if home.name.startswith(".") or not home.is_dir() or (student and home.name != student):
+        if home.name.startswith(".") or (student and home.name != student):
             continue
-        if home.name != _shown(home) or len(home.name) > MAX_ID:
-            passed_over.append(f"{_shown(home)}: its name cannot be a student's id; rename it")
-            continue
-        entries = [entry for entry in sorted(home.iterdir()) if entry.name[0] != "."]
-        folders = [entry for entry in entries if entry.name in CHAPTERS and entry.is_dir()]
-        for entry in entries:
-            if entry not in folders and (entry.is_dir() or entry.suffix.lower() == ".ipynb"):
-                passed_over.append(f"{home.name}/{_shown(entry)}: no chapter's folder")
-        if not entries:
-            passed_over.append(f"{home.name}: the folder is empty")
-        for folder in folders:
-            if assignment in (None, folder.name):
-                handed.append(_choose(home.name, folder, course.seed_for(home.name, seed)))
+        try:
+            found, passed = _look(course, home, assignment, seed)
+        except OSError as error:
+            found, passed = [_unopened(home, assignment, seed, problem=_why(error))], []
+        except Exception as error:
+            found, passed = [_unopened(home, assignment, seed, fault=fault("looking into it", error))], []
+        handed += found
+        passed_over += passed
     if passed_over:
-        print("Passed over (what is graded lies in <student>/<chapter>/):", *passed_over, sep="\n  ", file=sys.stderr)
+        clean.say("Passed over (what is graded lies in <student>/<chapter>/):",
+                  *(f"  {told}" for told in passed_over), error=True)  # fmt: skip
     if not handed:
         whose = f" of {student}" if student else ""
         what = f" for {assignment}" if assignment else ""
@@ -275,64 +312,136 @@ def _find(course, submitted, assignment, student, seed):
     return handed
 
 
+def _look(course, home, assignment, seed):
+    """What a student handed in, and what in the folder is passed over."""
+    mode = home.lstat().st_mode
+    if not (stat.S_ISDIR(mode) or (stat.S_ISLNK(mode) and home.is_dir())):
+        return [], []
+    shown = clean.name(home)
+    if home.name != shown or len(home.name) > MAX_ID:
+        return [], [f"{shown}: its name cannot be a student's id; rename it"]
+    if stat.S_ISLNK(mode):
+        problem = "the folder is a link: put the folder itself here"
+        return [_unopened(home, assignment, seed, problem=problem)], []
+    entries = [entry for entry in sorted(_entries(home)) if entry.name[0] != "."]
+    if not entries:
+        return [], [f"{shown}: the folder is empty"]
+    folders = [entry for entry in entries if entry.name in CHAPTERS and entry.is_dir()]
+    passed = [
+        f"{shown}/{clean.name(entry)}: no chapter's folder"
+        for entry in entries
+        if entry not in folders and (entry.suffix.lower() == ".ipynb" or entry.is_dir())
+    ]
+    if len(passed) > MAX_NOTEBOOKS:
+        passed[MAX_NOTEBOOKS:] = [f"{shown}: and {len(passed) - MAX_NOTEBOOKS} more"]
+    seed = course.seed_for(home.name, seed)
+    return [_chosen(home.name, one, seed) for one in folders if assignment in (None, one.name)], passed
+
+
+def _chosen(student, folder, seed):
+    """`_choose`, whatever comes of it."""
+    try:
+        return _choose(student, folder, seed)
+    except NotReadable as reason:
+        return Handed(student, folder.name, folder, seed, problem=str(reason))
+    except OSError as error:
+        return Handed(student, folder.name, folder, seed, problem=_why(error))
+    except Exception as error:
+        return Handed(student, folder.name, folder, seed, fault=fault("choosing its notebook", error))
+
+
+def _unopened(home, assignment, seed, *, problem="", fault=""):
+    """A student whose folder cannot be looked into."""
+    return Handed(home.name, assignment, home, seed, problem=problem, fault=fault)
+
+
+def _why(error):
+    return f"the folder cannot be read ({error.strerror or error}): look at its permissions"
+
+
 def _choose(student, folder, seed):
     """The notebook of a submission, by the rule above."""
     if folder.is_symlink():  # to the folder of another student, perhaps
-        return Handed(
-            student, folder.name, folder, None, "", 0, seed, "the folder is a link: hand in the notebook itself"
-        )
-    found = [path for path in folder.iterdir() if path.suffix.lower() == ".ipynb" and path.name[0] != "."]
+        raise NotReadable("the folder is a link: hand in the notebook itself")
+    found, others = _notebooks(folder)
     if not found:
-        found = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
-    found = sorted(found)[:MAX_NOTEBOOKS]
-    if not found:
-        others = sorted(_shown(path) for path in folder.iterdir() if path.name not in NBGRADERS_OWN)[:5]
-        problem = f"there is no notebook in the folder{': only ' if others else ''}{', '.join(others)}"
-        return Handed(student, folder.name, folder, None, "", 0, seed, problem)
+        raise NotReadable(f"there is no notebook in the folder{': only ' if others else ''}{', '.join(others)}")
     notes, path = (), found[0]
     if len(found) > 1:
-        path = min(found, key=lambda path: _rank(path, folder.name))
-        rest = ", ".join(_shown(other) for other in found if other != path)
-        notes = (f"several notebooks in the folder: {_shown(path)} was read, not {rest}",)
-    try:
-        data = _bytes(path)
-    except NotReadable as reason:
-        return Handed(student, folder.name, folder, None, "", 0, seed, str(reason))
-    return Handed(student, folder.name, folder, path, hashlib.sha256(data).hexdigest(), len(data), seed, "", notes)
+        end = time.monotonic() + LOOKING
+        path = min(found, key=lambda path: _rank(path, folder, end))
+        rest = ", ".join(clean.name(other) for other in found if other != path)
+        notes = (f"several notebooks in the folder: {clean.name(path)} was read, not {rest}",)
+    data = _bytes(path, folder)
+    return Handed(student, folder.name, folder, seed, path, hashlib.sha256(data).hexdigest(), len(data), notes=notes)
 
 
-def _rank(path, assignment):
-    try:
-        found = inspect(_bytes(path), assignment, path.name)
-        written = sum(exercise["written"] for exercise in found["exercises"])
-        readable = found["status"] == "readable"
-    except NotReadable:
-        written, readable = 0, False
-    named = path.name == f"{assignment}.ipynb"
+def _notebooks(folder):
+    """The notebooks of a submission, those in its own folder before those in folders below, and some other names."""
+    left, found, others, count = deque([(folder, 0)]), [], [], 0
+    while left and not found:
+        level, left = left, deque()  # level by level
+        for inside, depth in level:
+            for entry in sorted(_entries(inside, MAX_ENTRIES - count)):
+                count += 1
+                if entry.is_dir() and not entry.is_symlink() and entry.suffix.lower() != ".ipynb":
+                    if depth < MAX_DEPTH and entry.name != ".ipynb_checkpoints":
+                        left.append((entry, depth + 1))
+                elif entry.suffix.lower() == ".ipynb" and entry.name[0] != ".":
+                    found.append(entry)
+                if inside == folder and entry.name not in NBGRADERS_OWN:
+                    others.append(clean.name(entry))
+    found.sort(key=lambda path: (path.name != f"{folder.name}.ipynb", path))
+    return found[:MAX_NOTEBOOKS], others[:5]
+
+
+def _entries(folder, most=MAX_ENTRIES):
+    """What a folder holds, no link followed on the way and no more than may be there."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            found.append(folder / entry.name)
+            if len(found) > most:
+                raise NotReadable(f"there are more than {MAX_ENTRIES:,} files in it: hand in the notebook alone")
+    return found
+
+
+def _rank(path, folder, end):
+    """How far a notebook is from being the one that counts; those that time does not suffice for come last."""
+    written, readable, looked_at = 0, False, time.monotonic() < end
+    if looked_at:
+        with contextlib.suppress(NotReadable):
+            found = inspect(_bytes(path, folder), folder.name, clean.name(path))
+            written = sum(exercise["written"] for exercise in found["exercises"])
+            readable = found["status"] == "readable"
+    named = path.name == f"{folder.name}.ipynb"
     return (not (named and written), -written, not readable, not named, -path.lstat().st_mtime, path.name)
 
 
-def _bytes(path):
-    """A file of a submission: no link, no pipe, and not more of it than a notebook may have."""
+def _bytes(path, folder):
+    """A file of a submission: no pipe, no link on the way to it from `folder`, and no more than a notebook may have."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        for part in path.relative_to(folder).parts:
+            above = handle
+            try:
+                handle = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=above)
+            finally:
+                os.close(above)
     except OSError as error:
         reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
-        raise NotReadable(f"{_shown(path)} cannot be opened ({reason})") from error
+        raise NotReadable(f"{clean.name(path)} cannot be opened ({reason})") from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise NotReadable(f"{_shown(path)} is no file")
-    with open(handle, "rb") as file:
-        data = file.read(MAX_FILE + 1)
+        raise NotReadable(f"{clean.name(path)} is no file")
+    try:
+        with open(handle, "rb") as file:
+            data = file.read(MAX_FILE + 1)
+    except OSError as error:
+        raise NotReadable(f"{clean.name(path)} cannot be read ({error.strerror})") from error
     if len(data) > MAX_FILE:
-        raise NotReadable(f"{_shown(path)} {TOO_LARGE}")
+        raise NotReadable(f"{clean.name(path)} {TOO_LARGE}")
     return data
-
-
-def _shown(path):
-    """A file's name as text: it may hold bytes that are none, and characters that take over a terminal."""
-    name = os.fsencode(path.name).decode("utf-8", "replace")
-    return "".join("\ufffd" if unicodedata.category(character) == "Cc" else character for character in name)
 
 
 def _sort_out(course, handed, limits, force, forced=None):
@@ -350,7 +459,7 @@ def _sort_out(course, handed, limits, force, forced=None):
         else:
             held.append(verdict)
     if held and forced:
-        print(f"Going on with the forced run that was stopped: {len(held)} were graded in it.", file=sys.stderr)
+        clean.say(f"Going on with the forced run that was stopped: {len(held)} were graded in it.", error=True)
     return held, todo
 
 
@@ -374,14 +483,23 @@ def _written_at(path):
         return 0
 
 
-def _record_again(book, held):
+def _record_again(course, book, held):
     """Record the verdicts that this gradebook lacks: it may be another one than that of the run before."""
     recorded = {name: book.scores(name) for name in {verdict["assignment"] for verdict in held}}
+    told = []
     for verdict in held:
-        scores = recorded[verdict["assignment"]].get(verdict["student"], {})
-        new = [row["name"] for row in verdict["exercises"] if row["score"] is not None]
-        if not scores or any(name not in scores or scores[name].auto is None for name in new):
-            book.record(verdict["student"], verdict, verdict["submitted_at"])
+        try:
+            scores = recorded[verdict["assignment"]].get(verdict["student"], {})
+            new = [row["name"] for row in verdict["exercises"] if row["score"] is not None]
+            if not scores or any(name not in scores or scores[name].auto is None for name in new):
+                book.record(verdict["student"], verdict, verdict["submitted_at"])
+        except Exception as error:
+            if _is_about_all(book, error):
+                raise
+            verdict = verdict | {"status": "partly graded", "reason": fault("recording it again", error)}
+            log.error("%s %s: %s", verdict["student"], verdict["assignment"], verdict["reason"])
+        told.append(verdict)
+    return told
 
 
 def _still_holds(course, one, limits):
@@ -391,6 +509,7 @@ def _still_holds(course, one, limits):
         verdict = json.loads(outputs["verdict"].read_text("utf-8"))
         same = (
             verdict["status"] != "partly graded"
+            and (verdict["student"], verdict["assignment"]) == (one.student, one.assignment)
             and verdict["file"]["sha256"] == one.sha256
             and verdict["file"]["problem"] == one.problem
             and verdict["version"] == version(one.assignment)
@@ -399,7 +518,7 @@ def _still_holds(course, one, limits):
             and verdict["limits"] == limits.recorded
             and verdict["submitted_at"] == _timestamp(one)
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except Exception:  # there is none, or it is damaged
         return None
     return verdict if same and all(path.exists() for path in outputs.values()) else None
 
@@ -408,59 +527,77 @@ def _still_holds(course, one, limits):
 
 
 def _spreader(count, workers, scheduler):
-    if count == 0 or (scheduler is None and (workers == 1 or (workers is None and count < FEW))):
-        return _in_this_process
-
-    def spread(todo, limits):
+    if scheduler:
         from autograder.cluster import spread  # imports Dask
 
-        return spread(todo, _task, limits, workers or os.cpu_count(), scheduler)
+        return lambda todo, limits: spread(todo, _task, limits, scheduler)
+    if count == 0 or workers == 1:
+        return _in_this_process
 
-    return spread
+    from autograder.workers import spread
+
+    cores = workers or min(os.cpu_count(), -(-count // FEW))
+    return lambda todo, limits: spread(todo, _task, limits, cores)
 
 
 def _in_this_process(todo, limits):
     try:
+        if todo:
+            prove_sandbox(limits)
         for one in todo:
-            yield one, *grade_handed(*_task(one), limits)
+            try:
+                task = _task(one)
+            except Exception as error:
+                yield one, _unread(replace(one, fault=fault("reading it", error)), limits), None, 0.0
+            else:
+                yield one, *grade_task(task, limits)
     finally:
         close_sandbox()
 
 
 def _task(one):
-    """What a worker needs of a submission: (bytes or None, problem, assignment, filename, seed, version)."""
-    data, problem = None, one.problem
-    if not problem:
-        try:
-            data = _bytes(one.path)
-        except NotReadable as reason:  # it has gone since we looked
-            problem = str(reason)
-    return data, problem, one.assignment, _shown(one.path) if one.path else "", one.seed, version(one.assignment)
-
-
-def grade_handed(data, problem, assignment, filename, seed, tests, limits):
-    """Grade one submission, in whatever process: (verdict, submission, seconds)."""
-    start = time.perf_counter()
-    about = {"assignment": assignment, "seed": seed, "limits": limits}
-    submission = None
-    if problem:
-        verdict = not_readable(problem, **about)
-    elif tests != version(assignment):
-        verdict = not_graded(f"a worker has another version of the tests ({version(assignment)}, not {tests})", **about)
-    else:
-        verdict, submission = grade(data, filename=filename, **about)
-    return verdict, submission, time.perf_counter() - start
+    """What a worker needs of a submission."""
+    data, problem = None, ""
+    try:
+        data = _bytes(one.path, one.folder)
+    except NotReadable as reason:  # it has gone since we looked
+        problem = str(reason)
+    name = clean.name(one.path)
+    return Task(one.assignment, one.seed, data, one.sha256, name, version(one.assignment), problem)
 
 
 # ------------------------------------------------------------------------------------------ recording
 
 
-def _record(course, book, one, verdict, submission, seconds):
+def _record(course, book, one, verdict, submission, seconds, limits):
+    """Record a verdict, or else that it could not be recorded; what is about all submissions is raised."""
+    try:
+        return _write_down(course, book, one, verdict, submission, seconds)
+    except Exception as error:
+        if _is_about_all(book, error):
+            raise
+        bare = not_graded(fault("recording it", error), assignment=one.assignment, seed=one.seed, limits=limits)
+    try:
+        return _write_down(course, book, one, bare, None, seconds)
+    except Exception as error:
+        if _is_about_all(book, error):
+            raise
+        log.error("%s %s: %s, and neither could that be recorded (%s)", one.student, one.assignment, bare["reason"],
+                  fault("it", error))  # fmt: skip
+    return bare | {"student": one.student}
+
+
+def _is_about_all(book, error):
+    about_all = isinstance(error, OSError) and error.errno in ABOUT_ALL
+    return about_all or isinstance(error, CommandError) or book.is_broken_by(error)
+
+
+def _write_down(course, book, one, verdict, submission, seconds):
     """Record a verdict: the gradebook first, and last the file by which the next run knows that it was done."""
     verdict = verdict | {
-        "repairs": [*one.notes, *verdict["repairs"]],
+        "repairs": [*map(clean.line, one.notes), *verdict["repairs"]],
         "student": one.student,
-        "file": {"name": _shown(one.path) if one.path else None, "sha256": one.sha256, "problem": one.problem},
+        "file": {"name": clean.name(one.path) if one.path else None, "sha256": one.sha256, "problem": one.problem},
         "submitted_at": _timestamp(one),
         "graded_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
@@ -479,7 +616,8 @@ def _record(course, book, one, verdict, submission, seconds):
     _write(outputs["feedback"], page)
     for name in NBGRADERS_OWN:  # by which `nbgrader release_feedback` finds whom a page is for
         with contextlib.suppress(NotReadable, UnicodeDecodeError):
-            _write(outputs["feedback"].with_name(name), _bytes(one.folder / name).decode("utf-8")[:1000])
+            own = _bytes(one.folder / name, one.folder).decode("utf-8")[:1000]
+            _write(outputs["feedback"].with_name(name), clean.text(own))
     _write(outputs["verdict"], json.dumps(verdict, ensure_ascii=False))
     log.info("%s %s: %s, %s of %s, %.2f s%s", one.student, one.assignment, verdict["status"], verdict["score"],
              verdict["max_score"], seconds, f" ({verdict['reason']})" if verdict["reason"] else "")  # fmt: skip
@@ -488,7 +626,7 @@ def _record(course, book, one, verdict, submission, seconds):
 
 def _retired(path, assignment):
     """What an earlier verdict says of exercises that are no longer declared: nothing judges them again."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(Exception):  # whatever stands there
         earlier = json.loads(path.read_text("utf-8"))
         known = {exercise.name for exercise in exercises(assignment)} | former_names().keys()
         return [row for row in [*earlier["exercises"], *earlier.get("retired", [])] if row["name"] not in known]
@@ -531,7 +669,7 @@ def _write(path, text):
 def _timestamp(one):
     """When it was handed in, by the `timestamp.txt` that nbgrader's collect leaves, or None."""
     with contextlib.suppress(NotReadable, UnicodeDecodeError):
-        return _bytes(one.folder / "timestamp.txt").decode("utf-8")[:100].strip() or None
+        return clean.line(_bytes(one.folder / "timestamp.txt", one.folder).decode("utf-8")[:100]) or None
     return None
 
 
@@ -547,11 +685,16 @@ def only_writer(course):
         yield
 
 
+class _OneLine(logging.Formatter):
+    def format(self, record):
+        return clean.line(super().format(record))
+
+
 @contextlib.contextmanager
 def _logging(course):
     """Keep a log that a teacher can send on: `autograded/grading.log`."""
     handler = logging.FileHandler(course.folder("autograded") / "grading.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False

@@ -1,16 +1,14 @@
-"""Spreading submissions over Dask workers."""
+"""Spreading submissions over the workers of a Dask scheduler, for more than one machine."""
 
-import contextlib
 import logging
 import time
 from collections import Counter
 
 import dask
-from distributed import Client, LocalCluster, as_completed
+from distributed import Client, as_completed
 
-from autograder.classroom import grade_handed
 from autograder.course import CommandError
-from autograder.grade import not_graded
+from autograder.grade import grade_task, not_graded, prove_sandbox
 from autograder.sandbox import SandboxUnavailable
 
 BATCH = 8  # submissions that travel together at most
@@ -32,19 +30,17 @@ POLL = 0.005  # seconds between two looks
 TRIES = 5  # for a submission whose scheduler or worker goes away
 
 
-def spread(todo, task, limits, workers, scheduler=None):
+def spread(todo, task, limits, scheduler):
     """Grade submissions on Dask workers.
 
     Parameters
     ----------
     todo : list of Handed
     task : function
-        `task(handed)` gives the arguments of `grade_handed` but for the limits.
+        `task(handed)` gives the `Task`.
     limits : Limits
-    workers : int
-        Of a local cluster.
-    scheduler : str, optional
-        Address of a running one instead.
+    scheduler : str
+        Its address.
 
     Yields
     ------
@@ -52,24 +48,13 @@ def spread(todo, task, limits, workers, scheduler=None):
         In the order in which they are done.
     """
     logging.getLogger("distributed").setLevel(logging.ERROR)
-    with dask.config.set(SETTINGS), contextlib.ExitStack() as stack:
-        client = stack.enter_context(_client(stack, workers, scheduler))
-        yield from _run(client, todo, task, limits)
-
-
-def _client(stack, workers, scheduler):
-    if scheduler:
+    with dask.config.set(SETTINGS):
         try:
-            return Client(scheduler, timeout=PATIENCE, set_as_default=False)
+            client = Client(scheduler, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
             raise CommandError(f"no Dask scheduler answers at {scheduler}") from error
-    try:
-        cluster = LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-        )
-    except (RuntimeError, OSError) as error:
-        raise CommandError(f"no local Dask cluster could be started ({error}); --workers 1 does without") from error
-    return Client(stack.enter_context(cluster), set_as_default=False)
+        with client:
+            yield from _run(client, todo, task, limits)
 
 
 def _run(client, todo, task, limits):
@@ -123,4 +108,5 @@ def _run(client, todo, task, limits):
 
 
 def _grade_batch(tasks, limits):
-    return [grade_handed(*task, limits) for task in tasks]
+    prove_sandbox(limits)
+    return [grade_task(task, limits) for task in tasks]

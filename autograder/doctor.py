@@ -6,6 +6,7 @@ import platform
 import shutil
 import sys
 
+from autograder import clean
 from autograder.course import CommandError
 from autograder.exercise import CHAPTERS
 from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable
@@ -39,9 +40,9 @@ def doctor(options, course):
 
 def line(what, found, mend=None):
     """Print what was found and, where something is amiss, what mends it."""
-    print(f"{what:<12}{found}")
+    clean.say(f"{what:<12}{clean.line(found)}")
     if mend:
-        print(f"{'':<12}mend it: {mend}")
+        clean.say(f"{'':<12}mend it: {mend}")
 
 
 def _device():

@@ -2,8 +2,8 @@
 
 import csv
 import io
-import re
 
+from autograder import clean
 from autograder.course import CommandError
 from autograder.gradebook import Gradebook
 
@@ -42,12 +42,20 @@ def export(course, url, form, assignment=None):
         make = {"nbgrader": _nbgrader, "canvas": _canvas, "moodle": _moodle}[form]
         rows = make(assignments, students, scores)
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([[_field(value) for value in row] for row in rows])
+    csv.writer(text, lineterminator="\n").writerows([[clean.cell(value) for value in row] for row in rows])
     return text.getvalue()
 
 
 def _score(submission):
     """(score, penalty, timestamp); the score is None where neither a person nor the grader gave one."""
+    try:
+        return _scored(submission)
+    except Exception as error:  # the others' scores are exported
+        clean.say(f"{submission.student_id} is left out: {clean.line(error)[:300]}", error=True)
+        return None, 0.0, None
+
+
+def _scored(submission):
     grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
     given = any(grade.auto_score is not None or grade.manual_score is not None for grade in grades)
     return submission.score if given else None, submission.late_submission_penalty, submission.timestamp
@@ -91,17 +99,3 @@ def _nets(student, assignments, scores):
 def _full_name(student):
     names = (student.last_name, student.first_name)
     return ", ".join(name for name in names if name) or student.id
-
-
-def _field(value):
-    """A value as a spreadsheet shall read it: text that could act as a formula is kept from being one.
-
-    Canvas ("SIS Login ID") and Moodle ("username", "email") find the student by the exact text, so an id must stay
-    as it is. Of the characters that ids and addresses are made of no formula can be written that does anything: it
-    takes a bracket, a quote, a bar or an exclamation mark to call or fetch something.
-    """
-    if value is None:
-        return ""
-    if isinstance(value, str) and re.match(r"[=+\-@\t\r\n]", value) and not re.fullmatch(r"[\w.@+=-]*", value):
-        return f"'{value}"
-    return value

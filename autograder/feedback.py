@@ -6,6 +6,7 @@ from pathlib import Path
 import jinja2
 import nh3
 
+from autograder import clean
 from autograder.exercise import CHAPTERS
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -83,13 +84,17 @@ def page(title, template, **values):
     """Fill a template, which escapes every value, and clean the result of all but plain markup."""
     body = _templates().get_template(template).render(values)
     body = nh3.clean(body, tags=TAGS, attributes=ATTRIBUTES, url_schemes={"http", "https"}, link_rel=None)
-    return PAGE.format(title=jinja2.filters.escape(title), style=_style(), body=body)
+    return PAGE.format(title=jinja2.filters.escape(clean.line(title)), style=_style(), body=body)
 
 
 @functools.cache
 def _templates():
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: clean.text(value) if type(value) is str else value,  # not what a macro has made
     )
     templates.filters["told_once"] = told_once
     templates.filters["points"] = lambda number: f"{number:.2f}".rstrip("0").rstrip(".")

@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder import clean
 from autograder.calls import Outcome
 from autograder.exercise import exercises
 from autograder.judge import Trial
@@ -22,7 +23,8 @@ from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable
 
 HERE = Path(__file__).parent
 # What `grade-file --json` gives; verdict.json holds more.
-KEYS = ("assignment", "status", "reason", "repairs", "score", "max_score", "seed", "version", "exercises")
+KEYS = ("assignment", "status", "reason", "repairs", "score", "max_score", "seed", "version", "isolation", "warning")
+KEYS += ("exercises",)
 EXERCISE_KEYS = ("name", "status", "score", "max_score", "failures")
 
 
@@ -53,6 +55,35 @@ class Limits:
         limits = {"time_limit": self.time_limit, "memory_limit": self.memory_limit}
         more = self.system_calls if isinstance(self.system_calls, str) else sorted(self.system_calls)
         return limits | ({"system_calls": more} if more else {})
+
+
+@dataclass(frozen=True)
+class Task:
+    """What grading a submission needs, in whatever process.
+
+    Attributes
+    ----------
+    assignment : str
+        The chapter.
+    seed : int
+    data : bytes or None
+        The notebook.
+    sha256 : str
+        Of the bytes that were chosen.
+    filename : str
+    version : str
+        Of the tests that are to be used.
+    problem : str
+        Why it cannot be read, or "".
+    """
+
+    assignment: str
+    seed: int
+    data: bytes | None
+    sha256: str
+    filename: str
+    version: str
+    problem: str = ""
 
 
 @functools.cache
@@ -121,7 +152,7 @@ def grade(data, *, assignment=None, filename="", seed=0, limits=Limits()):
     except SandboxUnavailable:
         raise
     except Exception as error:  # a fault of ours must not end a whole class's run
-        return not_graded(f"the grader failed ({type(error).__name__}: {error})", **about), None
+        return not_graded(fault("the grader", error), **about), None
     verdict = _verdict(
         **about,
         status="partly graded" if troubles else "graded",
@@ -131,6 +162,45 @@ def grade(data, *, assignment=None, filename="", seed=0, limits=Limits()):
         cell_errors=errors,
     )
     return verdict, submission
+
+
+def grade_task(task, limits):
+    """Grade one submission of a class: (verdict, submission, seconds). Nothing that it does ends the class's run."""
+    start = time.perf_counter()
+    about = {"assignment": task.assignment, "seed": task.seed, "limits": limits}
+    verdict, submission = None, None
+    try:
+        if task.problem:
+            verdict = not_readable(task.problem, **about)
+        elif hashlib.sha256(task.data).hexdigest() != task.sha256:
+            verdict = not_graded("the file was changed while the class was graded", **about)
+        elif task.version != version(task.assignment):
+            reason = f"a worker has another version of the tests ({version(task.assignment)}, not {task.version})"
+            verdict = not_graded(reason, **about)
+        else:
+            verdict, submission = grade(task.data, filename=task.filename, **about)
+    except SandboxUnavailable as error:  # it was there when the run began (`prove_sandbox`)
+        close_sandbox()
+        verdict = not_graded(f"the sandbox could not be had: {error}", **about)
+    except Exception as error:
+        verdict = not_graded(fault("the grader", error), **about)
+    return verdict, submission, time.perf_counter() - start
+
+
+def prove_sandbox(limits):
+    """See that a submission that does nothing can be shut in. Where that works, what fails is one submission's matter.
+
+    Raises
+    ------
+    SandboxUnavailable
+        Nothing can be graded here.
+    """
+    _sandbox((), limits)
+
+
+def fault(what, error):
+    """A fault of ours in words, for a verdict's reason."""
+    return f"{what} failed ({type(error).__name__}: {clean.line(error)[:300]})"
 
 
 def not_readable(reason, *, assignment, seed, limits):
@@ -156,8 +226,8 @@ def _verdict(*, assignment, seed, limits, status, reason, repairs=(), rows=(), c
     return {
         "assignment": assignment,
         "status": status,
-        "reason": reason,
-        "repairs": list(repairs),
+        "reason": reason and clean.line(reason),
+        "repairs": list(map(clean.line, repairs)),
         "score": float(sum(scores)) if scores else None,
         "max_score": float(sum(exercise.points for exercise in known)) if known else None,
         "seed": seed,
@@ -165,8 +235,8 @@ def _verdict(*, assignment, seed, limits, status, reason, repairs=(), rows=(), c
         "isolation": limits.isolation,
         "warning": Sandbox(isolation=limits.isolation, system_calls=limits.system_calls).warning,
         "limits": limits.recorded,
-        "cell_errors": list(cell_errors),
-        "exercises": list(rows),
+        "cell_errors": list(map(clean.line, cell_errors)),
+        "exercises": clean.values(rows),
     }
 
 
@@ -177,7 +247,7 @@ def _judge_all(submission, seed, limits):
     for _ in range(2):  # a sandbox that broke is worth a second try
         troubles, left = [], [exercise for exercise in its_exercises if exercise.name not in rows]
         try:
-            with _sandbox(submission, limits).session(submission.code, [e.name for e in left]) as session:
+            with _sandbox(submission.code, limits).session(submission.code, [e.name for e in left]) as session:
                 errors = list(session.errors)
                 _judge(submission, session, left, seed, rows, troubles)
                 break
@@ -201,7 +271,7 @@ def _judge(submission, session, left, seed, rows, troubles):
             raise
         except Exception as error:  # a fault in our cases or in the judge, never the learner's
             del trials[name]
-            troubles.append(f"{name} could not be judged ({type(error).__name__}: {error})")
+            troubles.append(fault(f"judging {name}", error))
         finally:
             seconds[name] += time.perf_counter() - start
 
@@ -269,9 +339,9 @@ _worked = set()  # the limits with which a sandbox of this process has worked
 _open = threading.local()  # `box`: one warm sandbox for each thread that grades
 
 
-def _sandbox(submission, limits):
-    """This thread's sandbox, warm with what the notebook imports and those before it imported."""
-    text = "\n".join(submission.code)
+def _sandbox(cells, limits):
+    """This thread's sandbox, warm with what the cells import and those before them imported."""
+    text = "\n".join(cells)
     imported = re.findall(rf"^[ \t]*(?:from|import) +({'|'.join(WARM)})\b", text, re.MULTILINE)
     preload = {"numpy", *(WARM[package] for package in imported)}
     box, its_limits, loaded = getattr(_open, "box", (None, None, set()))

@@ -16,7 +16,7 @@ from nbgrader import api, preprocessors  # noqa: E402
 from nbgrader.dbutil import ALEMBIC_DIR  # noqa: E402
 from nbgrader.utils import parse_utc  # noqa: E402
 from sqlalchemy import Boolean, bindparam, case, insert, select, update  # noqa: E402
-from sqlalchemy.exc import SQLAlchemyError  # noqa: E402
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError  # noqa: E402
 
 # nbgrader asks for it in a process of its own, which loads nbgrader again (4 s) and wants `alembic` on the PATH.
 api.get_alembic_version = ScriptDirectory(ALEMBIC_DIR).get_current_head
@@ -228,11 +228,16 @@ class Gradebook:
         return penalty
 
     @staticmethod
+    def is_broken_by(error):
+        """Whether an error says that the gradebook itself fails (a full disk, a connection that broke)."""
+        return isinstance(error, (OperationalError, InterfaceError)) or getattr(error, "connection_invalidated", False)
+
+    @staticmethod
     def is_time(text):
         """Whether nbgrader can read a text as a date and a time."""
         try:
             return parse_utc(text) is not None
-        except (ValueError, OverflowError):  # the year 99999 is too far away
+        except Exception:  # whatever was written there: a year that is too far away, an hour of thirty digits
             return False
 
     def _hand_in(self, its, student):

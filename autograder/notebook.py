@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from autograder import exercise
+from autograder import clean, exercise
 from autograder.cells import is_stub, parse, python
 
 MAX_FILE = 16 << 20  # bytes; read as JSON, a hostile file takes some thirty times its size
@@ -21,6 +21,7 @@ MAX_CELLS = 2000
 MAX_CODE = 1 << 18  # characters of code, and of text that may hold some
 MAX_JOINED = 20  # cells that go on with the one before
 
+_GRADE_ID = re.compile(r"[\w-]{1,200}", re.ASCII)  # as nbgrader has them
 _BLOCK = re.compile(r"(?:async )?def |class |@|import |from ")
 
 
@@ -244,7 +245,7 @@ def _grade_id(cell):
     metadata = cell.get("metadata")
     nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
-    return grade_id if isinstance(grade_id, str) and len(grade_id) <= 200 else ""
+    return grade_id if isinstance(grade_id, str) and _GRADE_ID.fullmatch(grade_id) else ""
 
 
 def _rename(cells, repairs):
@@ -420,6 +421,8 @@ def _compare_with_release(submission, its_names):
 def restored(submission, released, printed):
     """A notebook that nbgrader takes: the learner's cells without their outputs, the checks as they were released.
 
+    It is safe to open: of a cell only its source is kept, and text that was not released is cleaned.
+
     Parameters
     ----------
     submission : Submission or None
@@ -437,6 +440,7 @@ def restored(submission, released, printed):
     theirs = {_grade_id(cell): cell for cell in released["cells"] if _grade_id(cell)}
     checks = {grade_id: _source(cell).strip() for grade_id, cell in theirs.items() if grade_id.startswith("check_")}
     homes = {} if submission is None else submission.homes
+    texts = {_source(cell).strip() for cell in released["cells"]}
     solution_at = {}  # a cell that holds several functions can go by one name only
     for name, number in homes.items():
         if name in theirs:
@@ -446,14 +450,17 @@ def restored(submission, released, printed):
         check = next((c for c in checks if cell.grade_id == c or cell.source.strip() == checks[c]), None)
         if number in solution_at:
             name = solution_at[number]
-            cells.append(_cell("code", cell.source, name, theirs[name]["metadata"]))
+            cells.append(_cell("code", clean.code(cell.source), name, theirs[name]["metadata"]))
             after.update({name: len(cells) for name in homes if homes[name] == number})
         elif check:
             if check not in after:
                 cells.append(check)
                 after[check] = len(cells)
         else:
-            cells.append(_cell(cell.kind, cell.source, f"cell-{number}", {}))
+            source = cell.source
+            if source.strip() not in texts:
+                source = clean.code(source) if cell.kind == "code" else clean.markdown(source)
+            cells.append(_cell(cell.kind, source, f"cell-{number}", {}))
     if submission is None:
         cells = [_cell(c["cell_type"], _source(c), c["id"], c["metadata"]) for c in released["cells"]]
         after = dict.fromkeys(checks)
@@ -495,7 +502,7 @@ def inspect(data, assignment=None, filename=""):
         return {
             "assignment": assignment,
             "status": "not readable",
-            "reason": str(reason),
+            "reason": clean.line(reason),
             "repairs": [],
             "exercises": [],
         }
@@ -510,6 +517,6 @@ def inspect(data, assignment=None, filename=""):
         "assignment": submission.assignment,
         "status": "readable",
         "reason": None,
-        "repairs": submission.repairs,
-        "exercises": exercises,
+        "repairs": clean.values(submission.repairs),
+        "exercises": clean.values(exercises),
     }

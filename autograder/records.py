@@ -5,6 +5,7 @@ import re
 import shutil
 
 from autograder.course import CommandError
+from autograder.exercise import CHAPTERS
 from autograder.grade import version
 
 
@@ -20,26 +21,55 @@ def verdicts(course, assignment=None, student=None):
     Returns
     -------
     list of dict
-        As `verdict.json` holds them, each with `current`: whether the tests are still those of then.
+        As `verdict.json` holds them, each with `current`: whether the tests are still those of then. One that is
+        damaged is "not readable", and the reason says so.
 
     Raises
     ------
     CommandError
-        One is damaged, or there is none.
+        There is none.
     """
     found = []
     for path in sorted(course.folder("autograded").glob(f"*/{assignment or '*'}/verdict.json")):
-        if student not in (None, path.parent.parent.name):
+        whose, chapter = path.parts[-3:-1]
+        if student not in (None, whose) or chapter not in CHAPTERS:
             continue
         try:
             verdict = json.loads(path.read_text("utf-8"))
-            found.append(verdict | {"current": verdict["version"] == version(verdict["assignment"])})
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CommandError(f"{path} is damaged: grade again") from error
+            _report_on(verdict)
+        except Exception as error:  # whatever stands there, the others are listed
+            verdict = _damaged(whose, chapter, error)
+        verdict = verdict | {"student": whose, "assignment": chapter}
+        found.append(verdict | {"current": verdict["version"] in (None, version(chapter))})
     if not found:
         whose = f" of {student}" if student else ""
         raise CommandError(f"nothing has been graded yet{whose}{f' for {assignment}' if assignment else ''}")
     return found
+
+
+def _report_on(verdict):
+    """Use all that a report uses of a verdict: what is damaged raises an error."""
+    for row in (*verdict["exercises"], {"score": verdict["score"], "max_score": verdict["max_score"]}):
+        if row["score"] is not None:
+            assert row["score"] >= 0 and row["max_score"] > 0
+    for row in verdict["exercises"]:
+        texts = [row["name"], row["status"] or ""]
+        for failure in row["failures"]:
+            texts += [failure["subtest"], failure["message"], failure["misconception"] or ""]
+        for check in row["subtests"]:
+            texts += [check["name"], check["title"]]
+        assert all(type(text) is str for text in texts)
+    texts = [verdict["status"], verdict["reason"] or "", verdict["graded_at"], verdict["warning"] or ""]
+    assert all(type(text) is str for text in [*texts, *verdict["repairs"], verdict["version"] or ""])
+    assert verdict["seconds"] >= 0 and type(verdict["seed"]) is int
+
+
+def _damaged(student, assignment, error):
+    reason = f"its verdict.json is damaged ({type(error).__name__}): grade again"
+    return {
+        "status": "not readable", "reason": reason, "score": None, "max_score": None, "exercises": [], "repairs": [],
+        "seconds": 0.0, "seed": "–", "version": None, "graded_at": "–", "warning": None,
+    }  # fmt: skip
 
 
 def forget(course, url, student, *, really):

@@ -1,13 +1,12 @@
 """How the class did: from the `verdict.json` files and the gradebook."""
 
-import json
 import statistics
 from collections import Counter
 
-from autograder.course import CommandError
 from autograder.exercise import CHAPTERS
 from autograder.feedback import page
 from autograder.gradebook import Gradebook
+from autograder.records import verdicts as kept_verdicts
 
 BINS = 10  # of the distribution of scores
 JUDGED = ("failed", "partly passed")  # of any other status no check says anything
@@ -33,15 +32,9 @@ def collect(course, url, assignment=None):
         and `seconds`.
     """
     verdicts = {}
-    for path in sorted(course.folder("autograded").glob("*/*/verdict.json")):
-        try:
-            verdict = json.loads(path.read_text("utf-8"))
-            verdicts.setdefault(verdict["assignment"], []).append(verdict)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CommandError(f"{path} is damaged: grade again") from error
-    names = [name for name in CHAPTERS if name in verdicts and assignment in (None, name)]
-    if not names:
-        raise CommandError(f"nothing has been graded yet{f' for {assignment}' if assignment else ''}")
+    for verdict in kept_verdicts(course, assignment):
+        verdicts.setdefault(verdict["assignment"], []).append(verdict)
+    names = [name for name in CHAPTERS if name in verdicts]
     with Gradebook(course, url, make=False) as book:
         return {"assignments": [_assignment(name, verdicts[name], book) for name in names]}
 
@@ -55,7 +48,7 @@ def _assignment(name, verdicts, book):
     scored = book.totals(name)
     graded = [verdict for verdict in verdicts if verdict["student"] in scored and verdict["score"] is not None]
     scores = [scored[verdict["student"]] for verdict in graded]
-    maximum = max((verdict["max_score"] for verdict in verdicts), default=0.0)
+    maximum = max((verdict["max_score"] or 0.0 for verdict in verdicts), default=0.0)
     seconds = [verdict["seconds"] for verdict in verdicts]
     attention = [v for v in verdicts if v["status"] != "graded"]
     return {

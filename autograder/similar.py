@@ -18,15 +18,19 @@ from difflib import SequenceMatcher
 import numpy as np
 from scipy.sparse import csr_array
 
+from autograder import clean
+from autograder.cells import is_stub, parse
 from autograder.course import CommandError
 from autograder.exercise import CHAPTERS
 from autograder.feedback import page
-from autograder.notebook import MAX_FILE, NotReadable, parse, read
+from autograder.grade import fault
+from autograder.notebook import MAX_FILE, NotReadable, bindings, read
 from autograder.source import exercise_texts
 
 LENGTH = 5  # tokens in a sequence
 LEAST = 80.0  # bits that a pair must share: less is what two short answers share by chance
 MOST = 100  # pairs that are shown
+MOST_LINES = 1000  # of a function on the page
 KEPT = {*keyword.kwlist, *dir(builtins), "np", "numpy", "scipy", "torch"}  # names that say what is done
 SKIPPED = {tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING}
 
@@ -80,21 +84,33 @@ def _works(folder, chapter):
         with open(path, "rb") as file:
             data = file.read(MAX_FILE + 1)
         try:
-            submission = read(data, chapter, path.name)
+            submission = read(data, chapter, clean.name(path))
+            functions = {
+                name: source
+                for name in submission.written
+                if (source := _function(submission.cells[submission.homes[name]].code, name))
+            }
         except NotReadable:  # the learner's was: this is the empty one
             continue
-        works[path.parents[1].name] = {
-            name: source
-            for name in submission.written
-            if (source := _function(submission.cells[submission.homes[name]].code, name))
-        }
+        except Exception as error:  # the others are compared
+            clean.say(f"{clean.name(path.parents[1])} is left out: {fault('reading it', error)}", error=True)
+            continue
+        works[path.parents[1].name] = functions
     return works
 
 
 def _function(code, name):
-    """The source of a function in a cell, or "" where the name is bound to something else."""
-    nodes = [n for n in ast.walk(parse(code)) if isinstance(n, ast.FunctionDef) and n.name == name]
-    return ast.get_source_segment(code, nodes[-1]) if nodes else ""
+    """The source of a function in a cell, or "" where the name is bound to something else.
+
+    It is the last one of that name; none that lies within another function counts.
+    """
+    found = [node for its_name, node in bindings(parse(code)) if its_name == name and not is_stub(node)]
+    nodes = [node for node in found if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if not nodes:
+        return ""
+    source = ast.get_source_segment(code, nodes[-1])
+    sequences(source)  # what cannot be read so is found here
+    return source
 
 
 def sequences(source):
@@ -171,10 +187,11 @@ def _pairs(chapter, works, threshold):
 
 def _side_by_side(left, right):
     """Rows of (left line, right line, whether they are the same but for the spaces)."""
-    left, right = left.splitlines(), right.splitlines()
+    left, right = (source.splitlines()[:MOST_LINES] for source in (left, right))
     stripped = [["".join(line.split()) for line in lines] for lines in (left, right)]
     rows = []
-    for tag, i, i_end, j, j_end in SequenceMatcher(None, *stripped, autojunk=False).get_opcodes():
+    # Lines that stand a hundred times over are no place to begin: with them, it would take minutes.
+    for tag, i, i_end, j, j_end in SequenceMatcher(None, *stripped).get_opcodes():
         for k in range(max(i_end - i, j_end - j)):
             pair = [lines[at + k] if at + k < end else "" for lines, at, end in ((left, i, i_end), (right, j, j_end))]
             rows.append((*pair, tag == "equal"))

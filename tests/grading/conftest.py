@@ -28,14 +28,14 @@ class Course:
         shutil.copytree(ROOT / "exercises", self.folder / "exercises", dirs_exist_ok=True)
 
     def run(self, *arguments, status=0):
-        """Run a command of ours in this process; returns its output. Its exit status must be the given one."""
+        """Run a command of ours in this process; returns its output. Its exit status must be the given one, or any."""
         out, errors = io.StringIO(), io.StringIO()
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             try:
                 returned = main([*map(str, arguments)])
             except SystemExit as exit:
                 returned = exit.code
-        assert returned == status, f"{out.getvalue()}\n{errors.getvalue()}"
+        assert status is None or returned == status, f"{out.getvalue()}\n{errors.getvalue()}"
         return SimpleNamespace(stdout=out.getvalue(), stderr=errors.getvalue())
 
     def command(self, *arguments, module="autograder", status=0, path="/usr/bin:/bin", under=()):

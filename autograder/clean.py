@@ -1,0 +1,110 @@
+"""What comes from a submission, made fit for the place where it is shown: one function for each kind of place.
+
+`line` and `text` are for a terminal, a log, a verdict and the values of a page (which are escaped besides), `cell` is
+for a table, `code` and `markdown` are for a notebook that is opened again. What must not be shown becomes U+FFFD, so
+that a reader sees that there was something.
+"""
+
+import html
+import os
+import re
+import sys
+import unicodedata
+
+UNSEEN = "\ufffd"
+# Of Unicode's categories: control characters, formats (they turn the direction of text, or take no room), halves of
+# surrogate pairs, private and unassigned ones, separators of lines and paragraphs.
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters and marks that show nothing
+_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_ID = re.compile(r"[\w.@+=-]*")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")  # what HTML reads as the beginning of one
+_LINK = re.compile(r"\](?=[(:]\s*([^\n]{0,200}))")
+_SCHEME = re.compile(r"[^/?#]*?:")
+_HARMLESS = re.compile(r"(?:https?|mailto|attachment):|data:image/(?:png|jpeg|gif|webp)[;,]", re.IGNORECASE)
+_MACRO = re.compile(r"\\(?=(?:href|require|html)(?![a-z]))")
+
+
+def text(value):
+    """Text of several lines that leaves a terminal and the lines around it as they are.
+
+    Parameters
+    ----------
+    value : str
+        Line breaks and tabs in it stay.
+    """
+    value = str(value)
+    if value.isascii() and value.isprintable():
+        return value
+    return "".join(map(_shown, value.replace("\r\n", "\n")))
+
+
+def line(value):
+    """Text as one line: as `text`, and all that breaks a line is a space."""
+    return text(" ".join(str(value).split()))
+
+
+def name(path):
+    """The name of a file or a folder as one line; it may hold bytes that are no text."""
+    shown = os.fsencode(path.name).decode("utf-8", "replace")
+    return text(shown).replace("\n", UNSEEN).replace("\t", UNSEEN)
+
+
+def values(tree):
+    """The same for all text in JSON: keys and values."""
+    if isinstance(tree, str):
+        return text(tree)
+    if isinstance(tree, dict):
+        return {values(key): values(value) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return [values(value) for value in tree]
+    return tree
+
+
+def cell(value):
+    """A value as a spreadsheet shall read it: text that could act as a formula is kept from being one.
+
+    Canvas ("SIS Login ID") and Moodle ("username", "email") find the student by the exact text, so an id must stay
+    as it is. Of the characters that ids and addresses are made of no formula can be written that does anything: it
+    takes a bracket, a quote, a bar or an exclamation mark to call or fetch something.
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return value
+    value = line(value) if value.strip() else ""
+    return f"'{value}" if _FORMULA.match(value) and not _ID.fullmatch(value) else value
+
+
+def code(value):
+    """The code of a cell. What Python can read stays so: letters that show nothing are underscores."""
+    return text(value.replace("\f", "").translate(dict.fromkeys(map(ord, _BLANK), "_")))
+
+
+def markdown(value):
+    """Markdown or a raw cell of a notebook, so that nothing in it runs where it is opened.
+
+    No tag is left, of whatever kind: it is shown as it was typed. Nor is a link that leads into a program
+    (`javascript:`), nor a macro by which a formula reaches out of itself.
+    """
+    value = _TAG.sub("&lt;", text(value))
+    value = _LINK.sub(lambda match: "&#93;" if _runs(match[1]) else "]", value)
+    return _MACRO.sub(r"\\text{macro }", value)
+
+
+def say(*lines, error=False):
+    """Print to the terminal, each argument on a line of its own. All that the commands say goes this way."""
+    print(*map(text, lines), sep="\n", file=sys.stderr if error else sys.stdout)
+
+
+def _shown(character):
+    if character in "\n\t":
+        return character
+    hidden = unicodedata.category(character) in _HIDDEN or character in _BLANK
+    return UNSEEN if hidden else character
+
+
+def _runs(target):
+    """Whether a link's target, as Markdown and a browser read it, begins with a scheme that may run something."""
+    target = "".join(html.unescape(html.unescape(target)).replace("\\", "").split()).lstrip("<")
+    return _SCHEME.match(target) is not None and not _HARMLESS.match(target)
