@@ -25,9 +25,12 @@ c.FileNameCollectorPlugin.named_regexp = (
     r"_(?:[0-9]+_(?![0-9]+_|assignsubmission_file)|assignsubmission_file(?:_?/|_))(?!.*[0-9]_assignsubmission_file)"
     r"(?P<file_id>[^/.][^/]*?)(?:-[0-9]+|\s*\([0-9]+\))?\.ipynb$"
 )
+c.ZipCollectApp.collector_plugin = "autograder.collect.LmsNames"
+c.ZipCollectApp.extractor_plugin = "autograder.collect.OuterZip"
 
 # Settings of `python -m autograder`, which nbgrader passes over.
 c.Autograder.seed = 0  # hidden cases are drawn from it: set your own for a class, and keep it to yourself
+c.Autograder.group = ""  # a group of this machine that may read and write what is graded; "": only you
 c.Autograder.seed_per_student = False  # True: each student's hidden cases are drawn from a seed of their own
 c.Autograder.course_version = ""  # a class is graded by one version of the course only; "": by any
 c.Autograder.book = ""  # where your class reads the book on the web, for the links in the feedback

@@ -9,8 +9,10 @@ import signal
 import sys
 from pathlib import Path
 
+from traitlets.config import Config
+
 from autograder import clean
-from autograder.course import CommandError, Course
+from autograder.course import CONFIG, CommandError, Course, Distrusted, is_open
 from autograder.exercise import CHAPTERS
 
 
@@ -20,7 +22,9 @@ def main(arguments=None):
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows fewer characters than a student's name
     try:
-        return options.run(options, Course.here()) or 0
+        course = options.course()
+        with course.private():
+            return options.run(options, course) or 0
     except CommandError as error:
         clean.say(f"autograder {options.command}: {clean.line(error)}", error=True)
         return 1
@@ -54,7 +58,7 @@ def _parser():
 
     def command(name, run, help, *parents):
         made = commands.add_parser(name, help=help, description=help, parents=[common, *parents])
-        made.set_defaults(run=run)
+        made.set_defaults(run=run, course=Course.here)
         return made
 
     grade = command("grade", _grade, "Grade what is new in submitted/ and record it.", limits)
@@ -68,10 +72,12 @@ def _parser():
     one = command("grade-file", _grade_file, "Grade one notebook; nothing is recorded.", limits)
     one.add_argument("notebook", metavar="NOTEBOOK", type=_path)
     one.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
+    one.set_defaults(course=_course_or_none)
 
     look = command("inspect", _inspect, "Show what a grader would find in a notebook; nothing in it is run.")
     look.add_argument("notebook", metavar="NOTEBOOK", type=_path)
     look.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
+    look.set_defaults(course=_no_course)
 
     export = command("export", _export, "Write the scores as CSV.")
     export.add_argument("--format", choices=("nbgrader", "canvas", "moodle"), default="nbgrader")
@@ -99,6 +105,22 @@ def _parser():
 
     command("doctor", _doctor, "Show what works on this machine.")
     return parser
+
+
+def _no_course():
+    """For a command that needs no course: nothing in the folder is run, its configuration neither."""
+    return Course(Path.cwd(), Config())
+
+
+def _course_or_none():
+    """The course here, but for a folder of notebooks: what else lies among them may be a student's, too."""
+    try:
+        if (Path.cwd() / CONFIG).exists() and any(Path.cwd().glob("*.ipynb")):
+            raise Distrusted(f"{CONFIG} lies among notebooks")
+        return Course.here()
+    except Distrusted as reason:
+        clean.say(f"warning: {reason}; it is not read, and the seed is --seed or 0", error=True)
+        return _no_course()
 
 
 def _number(kind, least, most=None):
@@ -142,6 +164,10 @@ def _grade(options, course):
         raise CommandError(
             f"this class keeps to version {course.course_version} of the course (nbgrader_config.py), and this is "
             f"{course_version()}: CHANGELOG.md says what changes a grade"
+        )
+    if _seed(options, course) and is_open(course.root / CONFIG):
+        clean.say(
+            f"warning: every account of this machine can read the seed in {CONFIG}: chmod 600 {CONFIG}", error=True
         )
     # Not by raising SIGINT: a job in the background ignores that, as it should, and must still be stopped by `kill`
     signal.signal(signal.SIGTERM, signal.default_int_handler)

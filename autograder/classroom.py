@@ -614,6 +614,7 @@ def _write_down(course, book, one, verdict, submission, seconds):
         _write(outputs["notebook"].with_name("timestamp.txt"), verdict["submitted_at"] + "\n")
     page = feedback(verdict, one.student, graded_at=verdict["graded_at"][:10], penalty=penalty, book=course.book)
     _write(outputs["feedback"], page)
+    outputs["feedback"].chmod(0o644)  # in a closed folder; `nbgrader release_feedback` copies it with its rights
     for name in NBGRADERS_OWN:  # by which `nbgrader release_feedback` finds whom a page is for
         with contextlib.suppress(NotReadable, UnicodeDecodeError):
             own = _bytes(one.folder / name, one.folder).decode("utf-8")[:1000]
@@ -676,7 +677,9 @@ def _timestamp(one):
 @contextlib.contextmanager
 def only_writer(course):
     """Keep a second run off the same course."""
-    course.folder("autograded").mkdir(parents=True, exist_ok=True)
+    for folder in (course.folder("autograded"), course.folder("feedback")):
+        folder.mkdir(parents=True, exist_ok=True)
+        course.close(folder)
     with open(course.folder("autograded") / ".lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

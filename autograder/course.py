@@ -1,6 +1,12 @@
 """A course as nbgrader has it: the folder that the commands are run in, with `nbgrader_config.py`."""
 
+import contextlib
+import grp
 import hashlib
+import os
+import pwd
+import stat
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,12 +23,22 @@ def _are_calls(value):
     return value == ALL or (isinstance(value, (list, tuple, set)) and all(name in ON_REQUEST for name in value))
 
 
+def _group_id(name):
+    try:
+        return grp.getgrnam(name).gr_gid
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+CONFIG = "nbgrader_config.py"
+TRUST = "AUTOGRADER_TRUST"  # an account whose configuration is run as if it were one's own
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
 SETTINGS = {  # those that are read here: what is right, and in words
     "Autograder.seed": (lambda value: type(value) is int and value >= 0, "a whole number, 0 or more"),
     "Autograder.book": (_is_text, "text"),
     "Autograder.course_version": (_is_text, "text"),
     "Autograder.allowed_system_calls": (_are_calls, f"a list of names from {', '.join(sorted(ON_REQUEST))}; or 'all'"),
+    "Autograder.group": (lambda value: value == "" or _group_id(value) is not None, "a group of this machine, or ''"),
     "CourseDirectory.course_id": (_is_text, "text"),
     "CourseDirectory.db_url": (
         lambda value: _is_text(value) and "://" in value,
@@ -34,6 +50,10 @@ SETTINGS = {  # those that are read here: what is right, and in words
 
 class CommandError(Exception):
     """Something cannot be done; the text says why, in one line."""
+
+
+class Distrusted(CommandError):
+    """A configuration that is not run; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +72,24 @@ class Course:
 
     @classmethod
     def here(cls):
-        """The course in the current folder."""
+        """The course in the current folder.
+
+        Raises
+        ------
+        Distrusted
+            Its `nbgrader_config.py`, which is a program, may be somebody else's.
+        CommandError
+            The configuration is broken.
+        """
         root = Path.cwd()
-        if not (root / "nbgrader_config.py").exists():
+        if not (root / CONFIG).exists():
             return cls(root, Config())
+        _see_that_it_is_ours(root)
+        # A plugin for late penalties may lie in the class's folder. It comes last: it stands for nothing installed.
+        if str(root) not in sys.path:
+            sys.path.append(str(root))
         try:
-            config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
+            config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
         except Exception as error:  # it is a program, and may do anything
             raise CommandError(f"nbgrader_config.py: {type(error).__name__}: {error}") from error
         for setting, (right, wanted) in SETTINGS.items():
@@ -89,7 +121,8 @@ class Course:
         """The seed of a student: the class's, or one of their own where `c.Autograder.seed_per_student` is set."""
         if not self.config.Autograder.get("seed_per_student", False):
             return seed
-        return int.from_bytes(hashlib.sha256(f"{seed} {student}".encode()).digest()[:4])
+        size = 4 if seed < 1 << 32 else 16  # as large as the class's: those of old classes stay what they were
+        return int.from_bytes(hashlib.sha256(f"{seed} {student}".encode()).digest()[:size])
 
     @property
     def allowed_system_calls(self):
@@ -106,3 +139,63 @@ class Course:
     def book(self):
         """Where the book lies on the web, for the links in the feedback, or "": `c.Autograder.book`."""
         return self.config.Autograder.get("book", "")
+
+    @property
+    def group(self):
+        """The id of the group that may read and write the class's files, or None: `c.Autograder.group`."""
+        return _group_id(self.config.Autograder.get("group", ""))
+
+    @contextlib.contextmanager
+    def private(self):
+        """What is written meanwhile is for its owner, and for the class's group where it has one."""
+        before = os.umask(0o077 if self.group is None else 0o007)
+        try:
+            yield
+        finally:
+            os.umask(before)
+
+    def close(self, *paths):
+        """Close files and folders to other accounts, with what lies in them: no one comes through a closed folder.
+
+        What belongs to a colleague stays as it is.
+        """
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                if self.group is None:
+                    path.chmod(0o700 if path.is_dir() else 0o600)
+                elif path.stat().st_gid != self.group or path.stat().st_mode & 0o007:
+                    for one in (path, *(path.rglob("*") if path.is_dir() else ())):
+                        if not one.is_symlink():
+                            os.chown(one, -1, self.group)
+                            one.chmod(0o2770 if one.is_dir() else 0o660)
+
+
+def is_open(path):
+    """Whether every account of the machine can read a file or a folder."""
+    with contextlib.suppress(OSError):
+        ways = all(parent.stat().st_mode & stat.S_IXOTH for parent in path.absolute().parents)
+        return ways and bool(path.stat().st_mode & stat.S_IROTH)
+    return False
+
+
+def _see_that_it_is_ours(root):
+    """Refuse a configuration that somebody else may have written, or that lies among what students handed in."""
+    about, folder = (root / CONFIG).stat(), root.stat()
+    owner = _account(about.st_uid)
+    if about.st_uid not in (os.geteuid(), 0) and owner != os.environ.get(TRUST):
+        raise Distrusted(
+            f"{CONFIG} belongs to {owner}, and it is a program: it is run when it is yours, or when you say that you "
+            f"trust whoever wrote it ({TRUST}={owner})"
+        )
+    if about.st_mode & stat.S_IWOTH or (folder.st_mode & (stat.S_IWOTH | stat.S_ISVTX)) == stat.S_IWOTH:
+        raise Distrusted(f"every account can write {CONFIG} or its folder, and it is a program: chmod o-w . {CONFIG}")
+    for above in root.parents:
+        if (above / CONFIG).exists() and root.relative_to(above).parts[0] in (*STEPS[2:], "downloaded"):
+            raise Distrusted(f"this folder is part of the class in {above}, and its {CONFIG} is not run: go there")
+
+
+def _account(uid):
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

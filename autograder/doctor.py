@@ -7,7 +7,7 @@ import shutil
 import sys
 
 from autograder import clean
-from autograder.course import CommandError
+from autograder.course import CommandError, is_open
 from autograder.exercise import CHAPTERS
 from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable
 
@@ -33,6 +33,9 @@ def doctor(options, course):
     missing = [name for name in CHAPTERS if not (course.folder("release") / name / f"{name}.ipynb").exists()]
     where = f"missing in {course.folder('release')}: {', '.join(missing)}"
     line("exercises", where if missing else "all there", missing and "make exercises, or new-class for a folder")
+    parts = [course.root / "nbgrader_config.py", *map(course.folder, ("submitted", "autograded", "feedback"))]
+    read = ", ".join(clean.name(part) for part in parts if is_open(part))
+    line("files", f"every account can read {read}" if read else "closed to other accounts", read and "chmod go-rwx .")
     works = _isolation(course) and _gradebook(options, course)
     line("grading", "works" if works else "does not work: see above")
     return 0 if works else 1

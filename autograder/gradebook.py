@@ -3,6 +3,7 @@
 import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from autograder.course import CommandError
 from autograder.exercise import former_names
@@ -54,6 +55,8 @@ class Gradebook:
             self.book = api.Gradebook(url, course.course_id)
         except (SQLAlchemyError, ImportError, ValueError) as error:
             raise CommandError(f"the gradebook cannot be opened: {_one_line(error)}") from error
+        if url.startswith("sqlite:///"):
+            course.close(Path(url.removeprefix("sqlite:///")))
         self.db = self.book.db
         self.assignments = {}  # name -> _Assignment, once `ensure` has looked it up
 

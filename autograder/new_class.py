@@ -37,11 +37,13 @@ def new_class(folder):
         raise CommandError("a class is made from a clone of the course, and this is an installed package")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"{folder} is not empty: name a new folder")
-    settings = {"seed": secrets.randbelow(2**31), "course_version": course_version()}
+    settings = {"seed": secrets.randbits(128), "course_version": course_version()}
     text = config.read_text("utf-8")
     for name, value in settings.items():
         text, found = re.subn(rf"(?m)^c\.Autograder\.{name} = \S+", f"c.Autograder.{name} = {value!r}", text)
         assert found == 1, name
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # what students hand in is between them and you
     shutil.copytree(COURSE / "exercises", folder / "exercises", dirs_exist_ok=True)
     (folder / "nbgrader_config.py").write_text(text, encoding="utf-8")
     (folder / "nbgrader_config.py").chmod(0o600)  # the seed is a secret

@@ -142,6 +142,60 @@ def test_no_name_lands_with_another_student(name, zip, collected):
     assert found is None or found["student_id"] == "41"
 
 
+@pytest.mark.parametrize(
+    ("name", "student"),
+    [
+        # The rest of the name is the student's own.
+        ("mallory_41_9001_a b_42_9002_patchify.ipynb", ("41", None)),
+        ("mallory_41_9001_x_42_9002_patchify.ipynb", ("41", None)),
+        ("mallory_41_9001_patchify_42_assignsubmission_file_x.ipynb", ("41", None)),
+        ("Mallory_41_assignsubmission_file_/x_42_assignsubmission_file_patchify.ipynb", ("41", None)),
+        ("Mallory_41_assignsubmission_file_/sub/x_42_9002_patchify.ipynb", ("41", None)),
+        ("Mallory_41_assignsubmission_file_/extracted/x_42_9002_patchify.ipynb", ("41", None)),
+        ("mallory_41_9001_evil/x_42_9002_patchify.ipynb", ("41", None)),
+        ("mallory_41_9001_\n_42_9002_patchify.ipynb", ("41", None)),
+        # So is the name before it, on some platforms.
+        ("mallory_42_41_9001_patchify.ipynb", (None,)),
+        ("Mallory_42_41_assignsubmission_file_/patchify.ipynb", (None,)),
+        ("Mallory_42_assignsubmission_file__41_assignsubmission_file_/patchify.ipynb", (None,)),
+        ("Mallory_42_7_41_assignsubmission_file_/patchify.ipynb", (None,)),
+        # Honest ones.
+        ("lovelaceada_41_9001_my homework, at last.ipynb", ("41",)),
+        ("lovelaceada_41_9001_Lösung (3).ipynb", ("41",)),
+        ("ada2_41_9001_patchify_v_2.ipynb", ("41",)),
+    ],
+)
+@pytest.mark.parametrize("folder", ["submissions", "Course_7_2026", ""])
+def test_no_name_leads_into_the_folder_of_another(name, student, folder, course):
+    from autograder.collect import LmsNames
+    from autograder.course import Course
+
+    with contextlib.chdir(course.folder):
+        plugin = LmsNames(config=Course.here().config)
+    found = plugin.collect(f"/courses/2026_1/downloaded/patchify/extracted/{folder}/{name}".replace("//", "/"))
+    assert (found and found["student_id"]) in student
+
+
+NAMES = ["patchify.ipynb", "patchify-1.ipynb", "patchify (1).ipynb", "patchify-2.ipynb", "a.b.ipynb", "a.c.ipynb"]
+NAMES += ["....ipynb", "\x1b[2J.ipynb", "\u202ex.ipynb", "\U00020000" * 55 + ".ipynb"]
+
+
+def test_no_name_stops_the_collection(course):
+    archive = course.folder / "downloaded" / "patchify" / "archive"
+    archive.mkdir(parents=True)
+    right = json.dumps(notebook(STUDENTS["ada"]))
+    with zipfile.ZipFile(archive / "submissions.zip", "w") as made:
+        made.writestr("lovelaceada_41_9001_patchify.ipynb", right)
+        for name in NAMES:
+            made.writestr(f"mallory_66_9002_{name}", right)
+        made.writestr("mallory_66_9002_broken.zip", "PK\x03\x04 no archive")
+    course.command("zip_collect", "patchify", module="nbgrader")
+    assert len(list(course.folder.glob("submitted/66/patchify/*.ipynb"))) == 10
+    course.run("grade")
+    assert course.verdict("41")["score"] == 12
+    assert course.verdict("66")["status"] == "graded"
+
+
 def test_downloads_of_an_lms_are_collected_and_graded(course):
     archive = course.folder / "downloaded" / "patchify" / "archive"
     archive.mkdir(parents=True)
