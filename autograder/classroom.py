@@ -323,7 +323,7 @@ def _look(course, home, assignment, seed):
     if stat.S_ISLNK(mode):
         problem = "the folder is a link: put the folder itself here"
         return [_unopened(home, assignment, seed, problem=problem)], []
-    entries = [entry for entry in sorted(_entries(home)) if entry.name[0] != "."]
+    entries = [entry for entry in sorted(_entries(home, MAX_ENTRIES)) if entry.name[0] != "."]
     if not entries:
         return [], [f"{shown}: the folder is empty"]
     folders = [entry for entry in entries if entry.name in CHAPTERS and entry.is_dir()]
@@ -395,7 +395,7 @@ def _notebooks(folder):
     return found[:MAX_NOTEBOOKS], others[:5]
 
 
-def _entries(folder, most=MAX_ENTRIES):
+def _entries(folder, most):
     """What a folder holds, no link followed on the way and no more than may be there."""
     found = []
     with os.scandir(folder) as entries:
