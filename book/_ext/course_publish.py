@@ -10,8 +10,8 @@ from docutils import nodes
 
 OFFLINE = "patches-and-positions.zip"
 HOW_TO_OPEN = (
-    "Open index.html in a browser. For exercises, questions and interactive figures, run `python3 -m http.server --bind 127.0.0.1` in "
-    "this folder and open http://localhost:8000\n"
+    "Open index.html in a browser. For exercises, questions and interactive figures, run "
+    "`python3 -m http.server --bind 127.0.0.1` in this folder and open http://localhost:8000\n"
 )
 
 

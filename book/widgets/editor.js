@@ -1,6 +1,7 @@
 // A plain editor for Python: a text field, the same text in colour beneath it, and line numbers.
 
 const INDENT = "    ";
+const MOST_TYPED = 300; // lines: as if typed, a thousand take a second and thirty thousand for ever
 const KEYWORDS =
   "and as assert async await break class continue def del elif else except finally for from global if import in is " +
   "lambda nonlocal not or pass raise return try while with yield None True False";
@@ -34,9 +35,11 @@ export function newLine(before) {
   return "\n" + line.match(/^[ \t]*/)[0] + (/:\s*(#.*)?$/.test(line) ? INDENT : "");
 }
 
-/** Put text where the selection is, so that the browser's own undo takes it back. */
+const isLong = (text) => text.split("\n", MOST_TYPED + 1).length > MOST_TYPED;
+
+/** Put text where the selection is, so that the browser's own undo takes it back; not where that would take too long. */
 function insert(field, text) {
-  if (document.execCommand(text ? "insertText" : "delete", false, text)) return;
+  if (!isLong(text) && document.execCommand(text ? "insertText" : "delete", false, text)) return;
   field.setRangeText(text, field.selectionStart, field.selectionEnd, "end");
   field.dispatchEvent(new Event("input"));
 }
@@ -94,6 +97,13 @@ export function makeEditor({ label, help, typed }) {
     );
   }
 
+  field.addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (!isLong(text)) return;
+    event.preventDefault();
+    insert(field, text.replace(/\r\n?/g, "\n"));
+  });
+
   let leaving = false; // after Escape the next Tab leaves the editor
   field.addEventListener("keydown", (event) => {
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -123,7 +133,7 @@ export function makeEditor({ label, help, typed }) {
 
   function set(text) {
     setting = true;
-    if (field.value && field.value !== text && field.isConnected) {
+    if (field.value && field.value !== text && field.isConnected && !isLong(text) && !isLong(field.value)) {
       // As if it were typed: else the browser's undo would work on a text that is no longer there
       const active = document.activeElement;
       field.focus({ preventScroll: true });

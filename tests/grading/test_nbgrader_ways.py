@@ -10,7 +10,7 @@ import urllib.request
 import zipfile
 
 import pytest
-from build import STUDENTS, hand_in, notebook
+from build import STUDENTS, hand_in, notebook, submit
 
 from autograder.generate import ROOT
 
@@ -236,10 +236,10 @@ def formgrader(course):
         cwd=course.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
+    address = f"http://127.0.0.1:{port}/formgrader/"
+
     def ask(path, data=None):
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{port}/formgrader/{path}", data and json.dumps(data).encode(), method=data and "PUT"
-        )
+        request = urllib.request.Request(f"{address}{path}", data and json.dumps(data).encode(), method=data and "PUT")
         with urllib.request.urlopen(request, timeout=60) as reply:
             return reply.read().decode()
 
@@ -250,6 +250,7 @@ def formgrader(course):
                 break
             assert server.poll() is None, server.stderr.read()
             time.sleep(0.1)
+        ask.address = address
         yield ask
     finally:
         server.terminate()
@@ -274,3 +275,72 @@ def test_formgrader_shows_our_grades_and_ours_keeps_what_is_given_there(course):
     course.run("grade", "--force", "--student", "emil")
     with course.gradebook() as book:
         assert book.find_submission("patchify", "emil").score == pytest.approx(8 + 3.5)
+
+
+RUNS = "fetch('/api/contents/', {method: 'POST', body: '{}'}); document.title = 'ran'"
+CELLS = [
+    f"<script>{RUNS}</script>",
+    f'# A heading\n\n<img src=x onerror="{RUNS}">',
+    f'<svg onload="{RUNS}">',
+    f'<details open ontoggle="{RUNS}"><summary>x</summary></details>',
+    f'<iframe srcdoc="<script>parent.{RUNS}</script>"></iframe>',
+    f"`<script>`<script>{RUNS}</script>",
+    f"```\n</code></pre><script>{RUNS}</script>\n```",
+    f"$x<script>{RUNS}</script>$",
+    f'<b title="\n\n<script>{RUNS}</script>">',
+    f"</div></body><script>{RUNS}</script>",
+    f"<!-- --!><script>{RUNS}</script>",
+    f"\\<script>{RUNS}\\</script>",
+    f"[click](javascript:{RUNS.replace(' ', '')})",
+    f"[click](< javascript:{RUNS}>)",
+    f"[click](java&#115;cript:{RUNS.replace(' ', '')})",
+    f"[click][x]\n\n[x]:\n  javascript:{RUNS.replace(' ', '')}",
+    f"[click][y]\n\n> [y]: javascript:{RUNS.replace(' ', '')}",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["markdown", "raw"])
+def test_what_a_learner_writes_runs_nothing_in_formgrader(course, kind):
+    """In a real browser, at a real formgrader. The same cells as they were handed in do run there."""
+    from playwright.sync_api import sync_playwright
+
+    sys.path.insert(0, str(ROOT / "tests" / "browser"))
+    from serving import CHROMIUM
+
+    made = notebook(STUDENTS["emil"])
+    made["cells"] += [
+        {"cell_type": kind, "id": f"c{n}", "metadata": {}, "source": text} for n, text in enumerate(CELLS)
+    ]
+    submit(course.folder, "mal", made)
+    course.run("grade")
+    kept = course.folder / "autograded" / "mal" / "patchify" / "patchify.ipynb"
+    cleaned = kept.read_text("utf-8")
+
+    def ran(source):
+        """What ran when the page was opened and every link on it was clicked."""
+        kept.write_text(source, "utf-8")
+        (shown,) = json.loads(ask("api/submitted_notebooks/patchify/patchify"))
+        page, told = browser.new_page(), []
+        page.on("request", lambda request: told.append(request.url) if request.method == "POST" else None)
+        page.on("dialog", lambda dialog: told.append("a dialog"))
+        page.route("**/*", lambda route: route.continue_() if "127.0.0.1" in route.request.url else route.abort())
+        page.goto(f"{ask.address}submissions/{shown['id']}/", wait_until="domcontentloaded")
+        page.wait_for_timeout(1500)
+        for link in page.locator("#notebook a", has_text="click").all():
+            link.click(no_wait_after=True)
+        page.wait_for_timeout(500)
+        return told + [page.title()] * (page.title() == "ran")
+
+    with formgrader(course) as ask, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        raw = json.loads(cleaned)
+        for cell in raw["cells"]:
+            if cell["id"].startswith("cell-") and cell["cell_type"] == kind:
+                number = int(cell["id"][5:]) - (len(made["cells"]) - len(CELLS))
+                if number >= 0:
+                    cell["source"] = CELLS[number]
+        if kind == "markdown":  # raw cells are not shown by this version
+            assert ran(json.dumps(raw))
+        assert ran(cleaned) == []
+        browser.close()

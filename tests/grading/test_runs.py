@@ -399,7 +399,7 @@ def test_names_of_files_that_are_no_text(course):
 
 def test_times_that_are_none(course):
     """A file that a learner may have handed in: a link, a pipe, or text that is no time."""
-    paths = [submit(course.folder, f"student{n}", notebook()).with_name("timestamp.txt") for n in range(5)]
+    paths = [submit(course.folder, f"student{n}", notebook()).with_name("timestamp.txt") for n in range(7)]
     secret = course.folder / "secret"
     secret.write_text("2030-01-02 12:00:00 UTC")
     paths[0].symlink_to(secret)
@@ -407,9 +407,13 @@ def test_times_that_are_none(course):
     paths[2].write_text("yesterday at eight")
     paths[3].write_text("99999-01-01")
     paths[4].write_bytes(b"\xff\xfe")
+    paths[5].write_text("2030-01-02 " + "9" * 40 + "h")
+    paths[6].write_text("2030-01-02 12:00:" + "1" * 30)
     course.run("grade")
-    assert [course.verdict(f"student{n}")["submitted_at"] is None for n in range(5)] == [True, True, False, False, True]
-    assert "holds no time" in course.verdict("student2")["repairs"][-1]
+    none = [course.verdict(f"student{n}")["submitted_at"] is None for n in range(7)]
+    assert none == [True, True, False, False, True, False, False]
+    for number in (2, 3, 5, 6):
+        assert "holds no time" in course.verdict(f"student{number}")["repairs"][-1]
     assert not (course.folder / "autograded/student0/patchify/timestamp.txt").exists()
-    assert last_line(course.run("grade")) == "5 submissions: 5 graded; 0 in this run"
+    assert last_line(course.run("grade")) == "7 submissions: 7 graded; 0 in this run"
     course.run("grade", "--gradebook", f"sqlite:///{course.folder}/another.db")
