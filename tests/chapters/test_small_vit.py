@@ -16,6 +16,7 @@ from autograder.exercise import exercises
 from autograder.judge import judge
 from autograder.sandbox import Sandbox
 from autograder.source import exercise_texts
+from solutions import small_vit
 from solutions.patchify import patch_embed_conv
 from solutions.pooling import map_head, mean_then_norm, norm_then_mean
 from solutions.positions import (
@@ -310,10 +311,10 @@ def test_one_batch_can_be_overfitted(positions):
 
 
 @pytest.mark.parametrize("depth", [1, 3])
-@pytest.mark.parametrize("pooling", POOLINGS)
-def test_what_nobody_reads_is_left_out_and_nothing_else(pooling, depth):
+@pytest.mark.parametrize("positions, pooling", itertools.product(("learned", "mixed"), POOLINGS))
+def test_what_nobody_reads_is_left_out_and_nothing_else(positions, pooling, depth):
     """With a class token the last block works out that one alone: the same answer and the same gradients."""
-    sizes = SIZES | {"depth": depth, "positions": "mixed", "pooling": pooling, "registers": 2}
+    sizes = SIZES | {"depth": depth, "positions": positions, "pooling": pooling, "registers": 2}
     short, whole = (lively(SmallViT(**sizes)) for _ in range(2))
     images, labels = normal(1, 3, 3, 8, 12), torch.tensor([0, 1, 2])
     out = short(images)
@@ -326,6 +327,38 @@ def test_what_nobody_reads_is_left_out_and_nothing_else(pooling, depth):
             torch.testing.assert_close(mine.grad, its.grad, rtol=0, atol=1e-10)
     x, rotations = short.embed(images)
     assert short.blocks[-1](x, rotations[-1], keep=1).shape == (3, 1, 16)
+
+
+@pytest.mark.parametrize("keep, dtype", [(None, torch.float64), (1, torch.float64), (1, torch.bfloat16)])
+def test_a_block_and_one_query_are_pytorchs_attention(keep, dtype):
+    """Keys and values that are never worked out make no difference, also where scores are in the hundreds."""
+    block = lively(SmallViT(**SIZES)).blocks[0].to(dtype)
+    x = 3 * normal(1, 5, 7, 16).to(dtype)
+    y = block.norm1(x)
+    expected, _ = F.multi_head_attention_forward(
+        *(z.transpose(0, 1).double() for z in (y[:, :keep], y, y)), 16, 2,
+        block.qkv.weight.double(), block.qkv.bias.double(), None, None, False, 0.0,
+        block.proj.weight.double(), block.proj.bias.double(), need_weights=False,
+    )  # fmt: skip
+    expected = x[:, :keep] + expected.transpose(0, 1)
+    expected = expected + block.double().fc2(F.gelu(block.fc1(block.norm2(expected))))
+    found = block.to(dtype)(x, keep=keep).double()
+    assert ((found - expected).abs().max() / expected.abs().max()).item() < (1e-12 if dtype == torch.float64 else 0.03)
+
+
+def test_attention_is_written_out_where_that_is_faster(monkeypatch):
+    """Short sequences on a CPU; masks, other lengths and long ones are PyTorch's, and all give its numbers."""
+    calls = []
+    monkeypatch.setattr(small_vit, "attention", lambda *qkv: calls.append(qkv) or attention(*qkv))
+    for T, mask, written_out in ((5, False, 1), (5, True, 0), (small_vit.SHORT + 1, False, 0)):
+        calls.clear()
+        q, k, v = (normal(seed, 1, 2, T, 4) for seed in (1, 2, 3))
+        mask = torch.ones(T, T, dtype=torch.bool).tril() if mask else None
+        expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        torch.testing.assert_close(small_vit.attend(q, k, v, mask), expected, rtol=0, atol=1e-12)
+        assert len(calls) == written_out
+        expected = F.scaled_dot_product_attention(q[:, :, :1], k, v)
+        torch.testing.assert_close(small_vit.attend(q[:, :, :1], k, v), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
