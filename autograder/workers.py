@@ -5,7 +5,9 @@ machine could speak to. One that dies or does not answer takes no other submissi
 """
 
 import contextlib
+import ctypes
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from autograder.sandbox import SandboxUnavailable
 
 AHEAD = 2  # submissions for each worker that are at hand, so that none is idle
 GRACE = 120.0  # seconds beyond what a notebook may take twice: then the grader itself is stuck
+PR_SET_PDEATHSIG = 1  # Linux's number for it
 TRIES = 2  # for a submission whose worker is lost
 
 
@@ -180,6 +183,8 @@ def serve(handle):
     """Grade what is asked for, until nobody asks: the program of a worker."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("500")  # when memory runs out, it is a worker that goes, and not who writes the grades down
+    # A command that is killed takes its workers along: one may be busy for minutes before it sees that nobody asks.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     connection = Connection(handle)
     try:
         limits = connection.recv()

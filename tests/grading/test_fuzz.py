@@ -4,6 +4,7 @@ FUZZ_EXAMPLES says how many classes: by default few in `make test`, many in `mak
 """
 
 import os
+import subprocess
 
 import pytest
 from fuzzing import classes, holds, judged
@@ -24,7 +25,8 @@ def root(course, monkeypatch):
     monkeypatch.setattr(grading, "_judge_all", judged)
     monkeypatch.setattr(classroom, "prove_sandbox", lambda limits: None)
     monkeypatch.setattr(classroom, "MAX_ENTRIES", 60)  # so that a folder of too many is soon made
-    return course.folder
+    yield course.folder
+    subprocess.run(["rm", "-rf", course.folder / "submitted"], check=True)  # too deep for pytest's own cleaning
 
 
 def search(root, examples, **how):

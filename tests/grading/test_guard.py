@@ -318,6 +318,37 @@ def test_a_sandbox_that_cannot_be_had_for_one_ends_nobody_elses_grading(course, 
     others_are_unharmed(course)
 
 
+def below(process):
+    """A process and all that it started."""
+    ours, before = {process}, 0
+    while len(ours) != before:
+        before = len(ours)
+        for other in (path for path in os.listdir("/proc") if path.isdigit()):
+            with contextlib.suppress(OSError):
+                parent = Path(f"/proc/{other}/stat").read_text().rpartition(")")[2].split()[1]
+                if int(parent) in ours:
+                    ours.add(int(other))
+    return ours
+
+
+def test_a_command_that_is_killed_leaves_no_process(course):
+    submit(course.folder, "mal", notebook("import time\nwhile True:\n    time.sleep(1)"))
+    command = [sys.executable, "-m", "autograder", "grade", "--time-limit", "60"]
+    run = subprocess.Popen(command, cwd=course.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(300):
+        if len(ours := below(run.pid)) >= 6:
+            break
+        time.sleep(0.1)
+    assert len(ours) >= 6
+    run.kill()
+    run.wait()
+    for _ in range(100):
+        if not [process for process in ours if os.path.exists(f"/proc/{process}")]:
+            return
+        time.sleep(0.1)
+    pytest.fail("there are processes left")
+
+
 def test_the_processes_that_grade_listen_nowhere(course):
     """While a class is graded, none of its processes has a port, and 8787 does not answer."""
     for number in range(8):
@@ -328,14 +359,7 @@ def test_the_processes_that_grade_listen_nowhere(course):
         while not list(course.folder.glob("autograded/*/*/verdict.json")):
             assert run.poll() is None
             time.sleep(0.05)
-        ours, before = {run.pid}, 0
-        while len(ours) != before:
-            before = len(ours)
-            for process in (path for path in os.listdir("/proc") if path.isdigit()):
-                with contextlib.suppress(OSError):
-                    parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
-                    if int(parent) in ours:
-                        ours.add(int(process))
+        ours = below(run.pid)
         assert len(ours) > 3
         inodes = set()
         for process in ours:

@@ -1,7 +1,9 @@
 """Pairs that are nearly the same, in classes whose copies are known."""
 
+import ast
 import json
 import re
+import time
 
 import pytest
 from build import STUDENTS, notebook
@@ -48,6 +50,25 @@ def test_a_copy_under_other_names_is_found_alone(handed):
     page = (course.folder / "similar.html").read_text("utf-8")
     assert "never a verdict" in page and "sliding_window_view" in page
     assert "<script" not in page and not re.search(r"(src|href)=[\"']?(https?:)?//", page)
+
+
+@pytest.mark.parametrize(
+    "decoy", ["def {name}(*args):\n        return 0", "class Inner:\n        def {name}(self):\n            pass"]
+)
+def test_a_decoy_of_the_same_name_within_a_copy_hides_nothing(handed, decoy):
+    tree, code = ast.parse(RENAMED), RENAMED.split("\n")
+    for node in reversed([node for node in tree.body if isinstance(node, ast.FunctionDef)]):
+        code.insert(node.body[-1].lineno - 1, "    " + decoy.format(name=node.name))
+    assert found(handed(STUDENTS | {"eve": "\n".join(code)})) == [("dana", "eve")]
+
+
+def test_lines_that_are_equal_do_not_hold_it_up(handed):
+    """Two copies that are padded with lines that stand twenty-five thousand times."""
+    padded = STUDENTS["dana"].replace("    P = W_conv.shape[-1]", "    P = W_conv.shape[-1]\n" + "    P = P\n" * 25_000)
+    codes = {"a": padded, "b": padded.replace("    P = P\n", "", 1)} | {f"s{n}": STUDENTS["ada"] for n in range(6)}
+    course, start = handed(codes), time.process_time()
+    assert found(course) == [("a", "b")]
+    assert time.process_time() - start < 20
 
 
 def test_the_same_right_answer_of_a_whole_class_is_no_pair(handed):
