@@ -72,7 +72,7 @@ def _parser():
     one = command("grade-file", _grade_file, "Grade one notebook; nothing is recorded.", limits)
     one.add_argument("notebook", metavar="NOTEBOOK", type=_path)
     one.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
-    one.set_defaults(course=_course_or_none)
+    one.set_defaults(course=_no_course)
 
     look = command("inspect", _inspect, "Show what a grader would find in a notebook; nothing in it is run.")
     look.add_argument("notebook", metavar="NOTEBOOK", type=_path)
@@ -274,6 +274,7 @@ def _grade_file(options, course):
     from autograder.sandbox import SandboxUnavailable
 
     data = _bytes(options.notebook)
+    course = _course_or_none()  # after that: who named no notebook need not hear of the seed
     _warn(options)
     try:
         verdict, _ = grade(

@@ -259,7 +259,7 @@ def test_what_the_first_cell_of_a_notebook_imports_is_warm():
     submission = read(json.dumps(notebook()).encode(), "patchify", "patchify.ipynb")
     begin, end = "import sys\nbefore = set(sys.modules)", "def f():\n    return len(set(sys.modules) - before)"
     try:
-        with _sandbox(submission, Limits()).session([begin, *submission.code, end], ["f"]) as session:
+        with _sandbox(submission.code, Limits()).session([begin, *submission.code, end], ["f"]) as session:
             assert session.call("f", (), {}).value < 5
     finally:
         close_sandbox()

@@ -19,6 +19,7 @@ from autograder import classroom, export, records, similar, workers
 from autograder import grade as grading
 from autograder.course import Course as Settings
 from autograder.gradebook import Gradebook
+from autograder.judge import Trial
 from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable
 
 OTHERS = ("ada", "zoe")
@@ -86,7 +87,7 @@ STEPS = {
     "writing": (classroom, "_write", first),
     "what is no longer there": (classroom, "_retired", first),
     "reading the notebook": (grading, "read", lambda data, *_: "mal" if b"strange" in data else ""),
-    "judging": (grading, "judge", lambda exercise, call, **_: "mal" if "strange" in repr(call.args[1]) else ""),
+    "judging": (Trial, "run", lambda self, **_: "mal" if "strange" in repr(self.call.args[1]) else ""),
     "the sandbox": (Sandbox, "session", lambda self, cells, names: "mal" if "strange" in repr(cells) else ""),
 }  # fmt: skip
 ERRORS = (

@@ -176,8 +176,15 @@ def test_no_name_leads_into_the_folder_of_another(name, student, folder, course)
     assert (found and found["student_id"]) in student
 
 
-NAMES = ["patchify.ipynb", "patchify-1.ipynb", "patchify (1).ipynb", "patchify-2.ipynb", "a.b.ipynb", "a.c.ipynb"]
-NAMES += ["....ipynb", "\x1b[2J.ipynb", "\u202ex.ipynb", "\U00020000" * 55 + ".ipynb"]
+HOSTILE_NAMES = [
+    "patchify.ipynb",
+    "patchify-1.ipynb",
+    "patchify (1).ipynb",
+    "patchify-2.ipynb",
+    "a.b.ipynb",
+    "a.c.ipynb",
+]
+HOSTILE_NAMES += ["....ipynb", "\x1b[2J.ipynb", "\u202ex.ipynb", "\U00020000" * 55 + ".ipynb"]
 
 
 def test_no_name_stops_the_collection(course):
@@ -186,11 +193,13 @@ def test_no_name_stops_the_collection(course):
     right = json.dumps(notebook(STUDENTS["ada"]))
     with zipfile.ZipFile(archive / "submissions.zip", "w") as made:
         made.writestr("lovelaceada_41_9001_patchify.ipynb", right)
-        for name in NAMES:
+        for name in HOSTILE_NAMES:
             made.writestr(f"mallory_66_9002_{name}", right)
         made.writestr("mallory_66_9002_broken.zip", "PK\x03\x04 no archive")
     course.command("zip_collect", "patchify", module="nbgrader")
-    assert len(list(course.folder.glob("submitted/66/patchify/*.ipynb"))) == 10
+    assert (
+        len(list(course.folder.glob("submitted/66/patchify/*.ipynb"))) == len(HOSTILE_NAMES) - 1
+    )  # a hidden file is skipped
     course.run("grade")
     assert course.verdict("41")["score"] == 12
     assert course.verdict("66")["status"] == "graded"
