@@ -125,7 +125,7 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
 bench: $(VENV)/.ready system
-	for script in $(filter-out %/peers.py %/training.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
+	for script in $(filter-out %/peers.py %/training.py %/gpu.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
 	@if [ -x _build/peers/bin/python ]; then PYTHONPATH=. _build/peers/bin/python benchmarks/training.py; \
 	else echo "benchmarks/training.py is left out: it needs make peers"; fi
 
