@@ -172,7 +172,9 @@ def _unpack(tree, arrays, tensor, depth):
     if tag == "odd" and type(content) is str:
         return Odd(text(content, 200))
     if tag in ("array", "scalar", "tensor") and type(content) is int and 0 <= content < len(arrays):
-        array = arrays[content]
+        array, arrays[content] = arrays[content], None
+        if array is None:  # a few bytes of JSON would be an array again and again
+            raise WireError("it holds an array twice")
         return array if tag == "array" else array[()] if tag == "scalar" else tensor(array)
     if tag in ("list", "tuple") and type(content) is list:
         items = [_unpack(item, arrays, tensor, depth - 1) for item in content]

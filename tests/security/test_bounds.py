@@ -37,6 +37,9 @@ def answer(arrays, value, body=b"", **more):
         data = data[os.write(3, data):]
     while True:
         sys.modules["time"].sleep(9)
+def changed(arrays, *arguments, body=b""):
+    after = {"tuple": [{"tuple": arguments}, {"dict": []}]}
+    answer(arrays, None, body, kind="raised", after=after)
 """
 # Each is the body of every function of a chapter: the answer, and what the grader has to do with it.
 HOSTILE = {
@@ -55,7 +58,10 @@ HOSTILE = {
     "arguments made large": "a[0].resize((2000, 2000), refcheck=False); return a[0]",
     "frames of many arrays": "answer([['|b1', []]] * 60_000, {'array': 0}, bytes(60_000))",
     "frames of deep lists": "answer([], " + "{'list': [" * 11 + "0" + "]}" * 11 + ", b'')",
-    "frames of many lists": "answer([], None, after={'tuple': [{'tuple': [{'list': []}] * 60_000}, {'dict': []}]})",
+    "frames of many lists": "changed([], *[{'list': []}] * 60_000)",
+    "frames of one array many times": "changed([['<f8', [2**20]]], {'list': [{'array': 0}] * 60}, body=bytes(2**23))",
+    "frames of truth values and one float": "changed([['|b1', [2**20]]] * 50 + [['<f8', [2**20]]], "
+    "{'list': [{'array': number} for number in range(51)]}, body=bytes(58 * 2**20))",
     "frames of much text": "answer([], {'odd': 'x' * 10**6}, error='\\u202e' * 10_000)",
     "frames of many words": "answer([], None, kind='raised', bases={'list': ['ValueError'] * 70_000})",
     "frames with sixteen axes": "answer([['<f8', [2] * 15 + [128]]], {'array': 0}, np.full(2**22, np.nan).tobytes())",
