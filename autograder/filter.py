@@ -109,7 +109,7 @@ FCNTL = (0, 1, 2, 3, 4, 1030, 1032, 1034)  # F_DUPFD, GETFD, SETFD, GETFL, SETFL
 IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
 # MADV_NORMAL, RANDOM, SEQUENTIAL, WILLNEED, DONTNEED, FREE, DONTFORK, DOFORK, HUGEPAGE, NOHUGEPAGE, DONTDUMP, DODUMP
 MADVISE = (0, 1, 2, 3, 4, 8, 10, 11, 14, 15, 16, 17)
-MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
+MAP_LOCKED, MAP_HUGETLB, MAP_SHARED, MAP_ANONYMOUS = 0x2000, 0x40000, 0x1, 0x20
 # PR_SET_PDEATHSIG, GET_PDEATHSIG, GET_DUMPABLE, SET_NAME, GET_NAME, CAPBSET_READ, GET_TIMERSLACK, GET_NO_NEW_PRIVS
 PRCTL = (1, 2, 3, 15, 16, 23, 30, 39)
 PERSONALITY_QUERY = 0xFFFFFFFF
@@ -177,6 +177,8 @@ def _rules():
     unix = _if_any(0, [AF_UNIX], FAIL | errno.ENETUNREACH)
     itself = [*_argument(0), *_unless(EQUAL, 0, nothing)]
     reads = [*_argument(2), *_unless(EQUAL, 0, nothing), *_argument(2, upper=True), *_unless(EQUAL, 0, nothing)]
+    # What is shared and has no file stays when nothing maps it any more, and then no process counts it.
+    shared = _if(COMMON_BITS, MAP_ANONYMOUS, _if(COMMON_BITS, MAP_SHARED, nothing))
     return {
         "clone": [*_argument(0), *_if(COMMON_BITS, CLONE_NAMESPACES, nothing), *_back(ALLOW)],
         # A program that is started anew has the size of its own that no other shares, and may leave a dump.
@@ -188,7 +190,7 @@ def _rules():
         "fcntl": _if_any(1, FCNTL, FAIL | errno.EINVAL),
         "ioctl": _if_any(1, IOCTL, FAIL | errno.ENOTTY),
         "madvise": _if_any(2, MADVISE, FAIL | errno.EINVAL),
-        "mmap": [*_argument(3), *_if(COMMON_BITS, MAP_LOCKED | MAP_HUGETLB, nothing), *_back(ALLOW)],
+        "mmap": [*_argument(3), *_if(COMMON_BITS, MAP_LOCKED | MAP_HUGETLB, nothing), *shared, *_back(ALLOW)],
         "prctl": _if_any(0, PRCTL, FAIL | errno.EINVAL),
         "prlimit64": [*itself, *_argument(1), *_if(EQUAL, RLIMIT_CORE, reads), *_back(ALLOW)],
         "setrlimit": [*_argument(0), *_if(EQUAL, RLIMIT_CORE, nothing), *_back(ALLOW)],

@@ -529,6 +529,7 @@ def _bubblewrap(course, info):
         command += ["--unshare-user", "--uid", "0", "--gid", "0"]
     command += ["--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
     command += ["--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts"]  # the machine has few terminals
+    command += ["--ro-bind", "/dev/null", "/dev/zero"]  # mapped, it is memory that nobody counts: it cannot be opened
     # Folders on the way to a mount are made by name, for bubblewrap would make them unreadable to other uids.
     for folder in sorted({parent for place in binds for parent in place.parents if parent != parent.parent}):
         command += ["--dir", str(folder)]

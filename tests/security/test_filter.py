@@ -156,6 +156,9 @@ ARGUMENTS = [  # a call with its arguments, and the answer
     # MADV_REMOVE, MERGEABLE, COLD, PAGEOUT, POPULATE_READ, POPULATE_WRITE, HWPOISON, SOFT_OFFLINE
     *(("madvise", (0, 0, advice), errno.EINVAL) for advice in (9, 12, 20, 21, 22, 23, 100, 101)),
     ("mmap", (0, 4096, 3, 0x22), "allow"), ("mmap", (0, 4096, 3, 0x1), "allow"), ("mmap", (0, 1, 3, 0x4022), "allow"),
+    # MAP_SHARED and MAP_SHARED_VALIDATE, with MAP_ANONYMOUS
+    *(("mmap", (0, 4096, 3, flags), errno.EPERM) for flags in (0x21, 0x23, 0x4021, 1 << 32 | 0x21)),
+    ("mmap", (0, 4096, 3, 0x3), "allow"),
     ("mmap", (0, 4096, 3, 0x40022), errno.EPERM), ("mmap", (0, 4096, 3, 0x2022), errno.EPERM),
     ("prctl", (15,), "allow"), ("prctl", (1,), "allow"),
     # DUMPABLE, KEEPCAPS, SECCOMP, CAPBSET_DROP, SECUREBITS, MCE_KILL, MM, SUBREAPER, NO_NEW_PRIVS, AMBIENT, PTRACER

@@ -85,21 +85,6 @@ def test_memory_hog_in_small_pieces(attack):
     assert outcome.kind == "raised" and "MemoryError" in outcome.bases, outcome
 
 
-def test_memory_hog_that_shares(attack):
-    """Shared memory is not counted as data of the process: it is measured and the session ended."""
-    outcome = attack(
-        """
-import mmap
-def attack():
-    maps = []
-    while True:
-        maps.append(mmap.mmap(-1, 10**7))
-        maps[-1].write(b"x" * 10**7)
-"""
-    )
-    assert outcome.kind == "crashed" and "300 MB" in outcome.error, outcome
-
-
 def test_memory_hog_of_many_processes(attack):
     outcome = attack(
         """
@@ -119,6 +104,33 @@ def attack():
 def test_memory_that_nobody_counts(attack, call):
     outcome = attack(f"import os, ctypes\ndef attack():\n    {call}\n    return 1.0")
     assert outcome.kind == "raised", outcome
+
+
+@pytest.mark.parametrize(
+    "area",
+    ["mmap.mmap(-1, size)", "mmap.mmap(zero, size)", "mmap.mmap(zero, size, mmap.MAP_SHARED, mmap.PROT_READ)"],
+)
+def test_memory_that_is_shared_and_not_mapped(attack, area):
+    """Pages of shared memory stay when a process lets go of them, and no process has them then."""
+    outcome = attack(
+        f"""
+import mmap, os, time
+def attack():
+    zero = os.open("/dev/zero", os.O_RDONLY if "READ" in {area!r} else os.O_RDWR) if "zero" in {area!r} else None
+    size, keep = 64 << 20, []
+    for _ in range(8):
+        keep.append({area})
+        for place in range(0, size, 4096):
+            if "READ" in {area!r}:
+                keep[-1][place]
+            else:
+                keep[-1][place] = 1
+        keep[-1].madvise(mmap.MADV_DONTNEED)
+    time.sleep(1)
+    return len(keep) * size / 2**20
+"""
+    )
+    assert outcome.kind == "raised" and "PermissionError" in outcome.error, outcome
 
 
 @pytest.mark.parametrize("rights", ["PROT_READ", "PROT_READ | mmap.PROT_WRITE"])
