@@ -26,7 +26,7 @@ ALLOW, KILL = 0x7FFF0000, 0x80000000
 # What reaches further into the kernel than an exercise needs, or uses up what the machine has few of.
 FORBIDDEN = """
 acct add_key adjtimex arch_prctl bpf cachestat capset chown chroot clock_adjtime clock_settime clone3 copy_file_range
-create_module delete_module execve execveat fadvise64 fanotify_init fanotify_mark fchown fchownat fchmodat2
+create_module delete_module execve execveat fadvise64 fanotify_init fanotify_mark flock fchown fchownat fchmodat2
 file_setattr finit_module fremovexattr fsconfig fsetxattr fsmount fsopen fspick futex_waitv get_mempolicy init_module
 inotify_add_watch inotify_init inotify_init1 io_cancel io_destroy io_getevents io_pgetevents io_setup io_submit
 io_uring_enter io_uring_register io_uring_setup ioperm iopl ioprio_set kcmp kexec_file_load kexec_load keyctl
@@ -46,7 +46,7 @@ unshare userfaultfd uselib ustat vhangup vmsplice _sysctl
 # Asked for by Python, NumPy, SciPy, Matplotlib and PyTorch when they load and compute (strace).
 NEEDED = """
 bind brk chdir clock_nanosleep close close_range connect dup epoll_create1 epoll_ctl eventfd2 exit exit_group
-faccessat2 fallocate fdatasync flock fstat fstatfs fsync ftruncate futex getcwd getdents64 getegid geteuid getgid
+faccessat2 fallocate fdatasync fstat fstatfs fsync ftruncate futex getcwd getdents64 getegid geteuid getgid
 getpid getppid getrandom getrusage getsockname getsockopt gettid getuid kill listen listxattr lseek mprotect msync
 munmap newfstatat openat pipe2 ppoll pread64 pselect6 pwrite64 read recvfrom recvmsg restart_syscall rseq rt_sigaction
 rt_sigprocmask rt_sigreturn sched_getaffinity sendmsg sendto set_robust_list set_tid_address setitimer sigaltstack
