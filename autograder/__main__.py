@@ -345,7 +345,11 @@ def _forget(options, course):
 def _export(options, course):
     from autograder.export import export
 
-    _output(export(course, options.gradebook or course.gradebook, options.format, options.assignment), options.output)
+    _output(
+        export(course, options.gradebook or course.gradebook, options.format, options.assignment),
+        options.output,
+        course,
+    )
 
 
 def _report(options, course):
@@ -353,10 +357,10 @@ def _report(options, course):
 
     report = collect(course, options.gradebook or course.gradebook, options.assignment)
     if options.json:
-        _output(json.dumps(report, indent=1) + "\n", options.output)
+        _output(json.dumps(report, indent=1) + "\n", options.output, course)
     else:
         path = options.output or Path("report.html")
-        _output(as_page(report), path)
+        _output(as_page(report), path, course)
         clean.say(path)
 
 
@@ -365,17 +369,24 @@ def _similar(options, course):
 
     pairs = similar(course, options.threshold, options.assignment)
     path = options.output or Path("similar.html")
-    _output(as_page(pairs), path)
+    _output(as_page(pairs), path, course)
     for pair in pairs:
         clean.say(f"{pair['assignment']}: {' and '.join(pair['students'])}, {pair['similarity']:.0%}")
     clean.say(f"{len(pairs)} pair{'s' * (len(pairs) != 1)} to look at, which is no verdict: {path}")
 
 
-def _output(text, path):
+def _output(text, path, course):
     if path is None:
+        try:
+            text.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError as error:  # two ids would become one
+            known = f"standard output knows {error.encoding} alone and not {error.object[error.start]!a}"
+            raise CommandError(f"{known}: name a file with --output") from error
         sys.stdout.write(text)
         return
     try:
+        if path.is_file():  # open to all, perhaps, from an earlier version; a pipe or a terminal stays as it is
+            course.close(path)
         path.write_text(text, "utf-8", newline="")
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from error

@@ -181,12 +181,14 @@ def is_open(path):
 def _see_that_it_is_ours(root):
     """Refuse a configuration that somebody else may have written, or that lies among what students handed in."""
     about, folder = (root / CONFIG).stat(), root.stat()
-    owner = _account(about.st_uid)
-    if about.st_uid not in (os.geteuid(), 0) and owner != os.environ.get(TRUST):
-        raise Distrusted(
-            f"{CONFIG} belongs to {owner}, and it is a program: it is run when it is yours, or when you say that you "
-            f"trust whoever wrote it ({TRUST}={owner})"
-        )
+    # A link to a program of ours, among modules of whoever made it, would run theirs; so would a folder of theirs.
+    for what, one in ((CONFIG, about), (CONFIG, (root / CONFIG).lstat()), ("its folder", folder)):
+        owner = _account(one.st_uid)
+        if one.st_uid not in (os.geteuid(), 0) and owner != os.environ.get(TRUST):
+            raise Distrusted(
+                f"{what} belongs to {owner}, and {CONFIG} is a program: it is run when it is yours, or when you say "
+                f"that you trust whoever wrote it ({TRUST}={owner})"
+            )
     if about.st_mode & stat.S_IWOTH or (folder.st_mode & (stat.S_IWOTH | stat.S_ISVTX)) == stat.S_IWOTH:
         raise Distrusted(f"every account can write {CONFIG} or its folder, and it is a program: chmod o-w . {CONFIG}")
     for above in root.parents:

@@ -215,3 +215,15 @@ def test_doctor_names_what_mends(course, monkeypatch):
 def test_a_broken_configuration_is_named(course):
     (course.folder / "nbgrader_config.py").write_text("c = get_config(\n")
     assert "nbgrader_config.py: SyntaxError" in course.run("grade", status=1).stderr
+
+
+def test_scores_that_standard_output_cannot_write_are_not_written_wrong(course, monkeypatch):
+    """Of two ids with one other letter each, a question mark would make one."""
+    for student in ("m\u00fcller", "m\u00f6ller"):
+        submit(course.folder, student, notebook(STUDENTS["ada"]))
+    course.run("grade")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = course.command("export", status=1)
+    assert done.stdout == "" and done.stderr.endswith("name a file with --output\n")
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-8")
+    assert "m\u00fcller" in course.command("export").stdout

@@ -32,7 +32,8 @@ def modes(folder):
 def test_what_is_graded_is_closed_to_other_accounts(course, usual):
     submit(course.folder, "ada", notebook(STUDENTS["ada"]))
     (course.folder / "autograded").mkdir()  # as nbgrader makes it
-    (course.folder / "gradebook.db").touch()
+    for name in ("gradebook.db", "report.html", "similar.html", "scores.csv"):
+        (course.folder / name).touch()  # open to all, of an earlier version
     course.run("grade")
     for command in ("report", "similar", "export --output scores.csv"):
         course.run(*command.split())
@@ -192,15 +193,17 @@ def test_a_configuration_within_a_class_is_not_run(course, folder):
 
 
 @root
-@pytest.mark.parametrize("whose", ["file", "open file", "open folder"])
+@pytest.mark.parametrize("whose", ["file", "link", "folder", "open file", "open folder"])
 def test_a_configuration_that_another_account_can_write_is_not_run(course, whose, monkeypatch):
     config = course.folder / "nbgrader_config.py"
-    if whose == "file":
-        os.chown(config, 65534, 65534)
+    if whose == "link":
+        config.symlink_to(config.rename(course.folder.with_name("ours.py")))
+    if whose in ("file", "link", "folder"):
+        os.chown(course.folder if whose == "folder" else config, 65534, 65534, follow_symlinks=False)
     else:
         (config if whose == "open file" else course.folder).chmod(0o777)
     done = course.run("list", status=1).stderr
-    assert "it is a program" in done
-    if whose == "file":
+    assert "is a program" in done
+    if whose in ("file", "link", "folder"):
         monkeypatch.setenv(settings.TRUST, "nobody")
         assert "nothing has been graded" in course.run("list", status=1).stderr
