@@ -15,7 +15,8 @@ UNSEEN = "\ufffd"
 # surrogate pairs, private and unassigned ones, separators of lines and paragraphs.
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters and marks that show nothing
-_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+# At the beginning of a cell, or of what is one where a spreadsheet separates cells by semicolons.
+_FORMULA = re.compile(r"(?:^|;)\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 _ID = re.compile(r"[\w.@+=-]*")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # what HTML reads as the beginning of one
 # Where a link leads without running a program; elsewhere a scheme may hide behind entities, backslashes or length. An
@@ -72,8 +73,10 @@ def cell(value):
         return ""
     if not isinstance(value, str):
         return value
-    value = line(value) if value.strip() else ""
-    return f"'{value}" if _FORMULA.match(value) and not _ID.fullmatch(value) else value
+    if not value.strip():
+        return ""
+    value = text("".join(" " if character in "\t\r\n" else character for character in value))
+    return f"'{value}" if _FORMULA.search(value) and not _ID.fullmatch(value) else value
 
 
 def code(value):
