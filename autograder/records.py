@@ -2,8 +2,9 @@
 
 import json
 import re
-import shutil
+import subprocess
 
+from autograder import clean
 from autograder.course import CommandError
 from autograder.exercise import CHAPTERS
 from autograder.grade import version
@@ -113,10 +114,18 @@ def _files(course, student, *, really):
     for step in ("submitted", "autograded", "feedback"):
         folder = course.folder(step) / student
         if folder.is_symlink() or folder.is_dir():
-            files = sum(path.is_file() for path in folder.rglob("*")) if not folder.is_symlink() else 1
+            files = 1 if folder.is_symlink() else len(_listed("find", folder, "-type", "f", "-printf", "."))
             yield f"{folder}: {files} file{'s' * (files != 1)}"
             if really:
-                folder.unlink() if folder.is_symlink() else shutil.rmtree(folder)
+                _listed("rm", "-rf", "--", folder)
+
+
+def _listed(*command):
+    """What a program says that goes through folders: Python's own ways end in a thousand folders within one another."""
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise CommandError(clean.line(done.stderr)[:300])
+    return done.stdout
 
 
 def _log_lines(course, student, *, really):

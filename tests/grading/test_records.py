@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 
 import pytest
 from build import STUDENTS, notebook, submit
@@ -117,3 +118,20 @@ def test_what_a_link_leads_to_is_not_removed(two):
     os.symlink(outside, two.folder / "submitted" / "eve")
     two.run("forget", "eve", "--yes")
     assert (outside / "precious").exists() and not (two.folder / "submitted" / "eve").is_symlink()
+
+
+def test_whoever_has_a_thousand_folders_in_one_another_can_be_forgotten(two):
+    place = os.open(two.folder / "submitted/bo/patchify", os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=place)
+        above, place = place, os.open("d", os.O_RDONLY, dir_fd=place)
+        os.close(above)
+    os.close(place)
+    try:
+        assert "submitted/bo: 1 file\n" in two.run("forget", "bo", status=1).stdout
+        two.run("forget", "bo", "--yes")
+    finally:  # pytest's own cleaning ends there, too
+        subprocess.run(["rm", "-rf", two.folder / "submitted/bo"], check=True)
+    for step in ("submitted", "autograded", "feedback"):
+        assert "ada" in os.listdir(two.folder / step) and "bo" not in os.listdir(two.folder / step)
+    assert "bo" not in two.run("export").stdout
