@@ -447,12 +447,13 @@ def _bytes(path, folder):
 def _sort_out(course, handed, limits, force, forced=None):
     """The verdicts that still hold, and the submissions that are to be graded.
 
-    Of a forced run those hold that were made since `forced`, the time in ns at which it began.
+    Of a forced run those hold that were made since `forced`, the time in ns at which it began; not those that a wrong
+    clock dated into the future.
     """
-    held, todo = [], []
+    held, todo, now = [], [], time.time_ns()
     for one in sorted(handed, key=lambda one: one.assignment):  # one chapter after the other
         verdict = None
-        if not force or (forced and _written_at(_outputs(course, one)["verdict"]) > forced):
+        if not force or (forced and forced < _written_at(_outputs(course, one)["verdict"]) <= now):
             verdict = _still_holds(course, one, limits)
         if verdict is None:
             todo.append(one)

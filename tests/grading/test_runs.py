@@ -249,6 +249,15 @@ def test_a_forced_run_that_was_stopped_goes_on(course, monkeypatch):
     assert last_line(course.run("grade", "--force")) == "4 submissions: 4 graded; 4 in this run"
 
 
+def test_a_forced_run_grades_what_a_wrong_clock_dated_into_the_future(course):
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    course.run("grade")
+    path = course.folder / "autograded/ada/patchify/verdict.json"
+    os.utime(path, (2**31, 2**31))
+    done = course.run("grade", "--force")
+    assert "1 graded; 1 in this run" in done.stdout and "Going on" not in done.stderr
+
+
 def test_a_forced_run_that_was_stopped_is_not_gone_on_with_by_another(course, monkeypatch):
     for number in range(2):
         submit(course.folder, f"student{number}", notebook())
