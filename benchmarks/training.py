@@ -19,6 +19,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from solutions.small_vit import SmallViT
@@ -180,7 +181,7 @@ def throughput(machine, compiled, seconds=12.0, configurations=CONFIGURATIONS, m
                 model = model_of(**sizes).to(machine.device)
                 steps[library] = make(torch.compile(model) if compiled else model, images, labels, machine)
             if machine.device == "cpu" and not compiled:
-                with Products() as products:
+                with sdpa_kernel(SDPBackend.MATH), Products() as products:
                     steps["ours"]()
                 steps["products"] = products.step()
             for step in steps.values():

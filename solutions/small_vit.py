@@ -333,9 +333,9 @@ def decay_groups(module, weight_decay):
 POSITIONS = ("none", "learned", "factorized", "sincos", "axial", "mixed")
 POOLINGS = ("cls", "mean_then_norm", "norm_then_mean", "map")
 
-# So many tokens' scores fit in a processor's cache. Up to there `attention` is
-# faster on a CPU than PyTorch's fused way, up to ten times in bfloat16.
-SHORT = 256
+# Up to so many tokens `attention` is faster on a CPU than PyTorch's fused way, up
+# to ten times in bfloat16, whose way back is slow there.
+SHORT = {torch.float32: 32, torch.bfloat16: 256}
 
 
 # %% tags=["active-py"]
@@ -441,7 +441,7 @@ def turn(x, cos, sin):
 
 def attend(q, k, v, mask=None):
     """`attention`, in the way that is fastest there: (B, h, T, d_h)."""
-    short = q.device.type == "cpu" and q.shape[2] <= SHORT
+    short = q.device.type == "cpu" and q.shape[2] <= SHORT.get(q.dtype, 0)
     if short and mask is None and q.shape == k.shape:
         return attention(q, k, v)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)

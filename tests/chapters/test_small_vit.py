@@ -350,15 +350,20 @@ def test_attention_is_written_out_where_that_is_faster(monkeypatch):
     """Short sequences on a CPU; masks, other lengths and long ones are PyTorch's, and all give its numbers."""
     calls = []
     monkeypatch.setattr(small_vit, "attention", lambda *qkv: calls.append(qkv) or attention(*qkv))
-    for T, mask, written_out in ((5, False, 1), (5, True, 0), (small_vit.SHORT + 1, False, 0)):
+    single, half = torch.float32, torch.bfloat16
+    for T, dtype, masked, written_out in (
+        (17, single, False, 1), (17, half, False, 1), (17, single, True, 0), (17, torch.float64, False, 0),
+        (197, single, False, 0), (197, half, False, 1), (1025, half, False, 0),
+    ):  # fmt: skip
         calls.clear()
-        q, k, v = (normal(seed, 1, 2, T, 4) for seed in (1, 2, 3))
-        mask = torch.ones(T, T, dtype=torch.bool).tril() if mask else None
+        q, k, v = (normal(seed, 1, 2, T, 4).to(dtype) for seed in (1, 2, 3))
+        mask = torch.ones(T, T, dtype=torch.bool).tril() if masked else None
+        close = {"rtol": 0, "atol": 0.02 if dtype == half else 1e-5}
         expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        torch.testing.assert_close(small_vit.attend(q, k, v, mask), expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(small_vit.attend(q, k, v, mask), expected, **close)
         assert len(calls) == written_out
         expected = F.scaled_dot_product_attention(q[:, :, :1], k, v)
-        torch.testing.assert_close(small_vit.attend(q[:, :, :1], k, v), expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(small_vit.attend(q[:, :, :1], k, v), expected, **close)
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
