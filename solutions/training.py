@@ -275,12 +275,13 @@ RECIPES = {  # digits are not mirrored: that of a 2 is none
 }
 
 
-# The shortest way we know to 85 % on Fashion-MNIST, less than half a minute of one core: benchmarks/training.py.
-# Large patches and a few blocks, no augmentation, which pays in longer runs, and tables that start large.
+# The shortest way we know to 85 % on Fashion-MNIST, some ten seconds of one core. Chosen among 44 recipes on images
+# held out of the training set: benchmarks/runs/quick_recipe.py. Large patches and a few blocks, a table that starts as
+# large as the tokens, and no augmentation, which pays in longer runs.
 QUICK = {
     "model": {"patch_size": 7, "d": 64, "depth": 3, "n_heads": 4, "d_ff": 128, "positions": "learned"},
-    "table_std": 0.5,
-    "recipe": Recipe(epochs=1, batch_size=128, learning_rate=5e-3, label_smoothing=0.0, shift=0, flip=False),
+    "table_std": 1.0,
+    "recipe": Recipe(epochs=1, batch_size=128, learning_rate=5e-3, label_smoothing=0.1, shift=0, flip=False),
 }
 
 
