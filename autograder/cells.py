@@ -6,6 +6,7 @@ import warnings
 
 PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "python", "python3")  # the body of any other is not Python
 MAX_STUMBLES = 20  # each costs a reading of the whole cell
+MAX_READ_AGAIN = 1 << 17  # characters, all readings of a cell but the first: in some, Python takes 0.1 ms for each
 _MAGIC = re.compile(r"[%!?]|(?P<target>\w[\w., ]*?)\s*=\s*[%!]|[\w.]+\?+$")
 _TIMED = re.compile(r"%time\s+(?!-)(.*)")
 _TOKEN = re.compile(r"""'''|\"\"\"|'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?|\#.*|[([{)\]}]""")
@@ -36,7 +37,7 @@ def python(source):
         if (lines[first][2:].split() or [""])[0] not in PYTHON_MAGICS:
             return "", ast.Module([], []), "", "a cell"
         lines[first] = ""
-    for stumbles in range(MAX_STUMBLES):
+    for stumbles in range(min(MAX_STUMBLES, 2 + MAX_READ_AGAIN // (len(source) + 1))):
         code = "\n".join(lines)
         try:
             return code, parse(code), "", _lines(count)

@@ -1,9 +1,11 @@
 """What Python is given of a notebook cell."""
 
+import ast
 import time
 
 import pytest
 
+from autograder import cells
 from autograder.cells import python
 
 
@@ -57,3 +59,13 @@ def test_a_long_cell_takes_no_longer_than_its_length(source):
     start = time.process_time()
     python(source)
     assert time.process_time() - start < 2  # with a reading of the cell for each line the first took 10 s
+
+
+@pytest.mark.parametrize(("size", "readings"), [(100, 20), (20_000, 8), (60_000, 4)])
+def test_how_often_a_cell_is_read(monkeypatch, size, readings):
+    """A small one until all its magics are out; a large one seldom, for of some Python takes seconds."""
+    lengths = []
+    monkeypatch.setattr(cells, "parse", lambda code: lengths.append(len(code)) or ast.parse(code))
+    _, tree, _, left_out = python(f"f'{'{1}' * (size // 3)}'\n" + "is it so?\n" * 30)
+    assert tree is None and left_out
+    assert len(lengths) == readings
