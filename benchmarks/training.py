@@ -26,7 +26,7 @@ from solutions.small_vit import SmallViT
 from solutions.training import QUICK, Machine, evaluate, load_data, pick_machine, prepare, train, write_result
 
 RESULT = Path(__file__).parent / "results" / "training.json"
-TARGET = 0.85
+TARGET, SEEDS = 0.85, (0, 1, 2)
 
 # Class token and learned positions, as the peers have them by default; the batch on a CPU and on a GPU
 SMALL = {"image_size": 28, "patch_size": 7, "channels": 1, "classes": 10, "d": 64, "depth": 3, "n_heads": 4}
@@ -228,9 +228,9 @@ def our_run(data, machine, seed):
     return history[-1]["accuracy"]
 
 
-def timm_run(data, machine, epochs, learning_rate):
+def timm_run(data, machine, seed, epochs, learning_rate):
     """A plain recipe: timm's model as it comes, AdamW, half a cosine."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     sizes = {key: value for key, value in QUICK["model"].items() if key != "positions"}
     model = timm_model(28, channels=1, classes=10, **sizes).to(machine.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.05, fused=True)
@@ -249,7 +249,7 @@ def timm_run(data, machine, epochs, learning_rate):
 
 
 def time_to_target(machine):
-    """The shortest run of each that ends above the target.
+    """Runs of each recipe: ours, and the plain one with more epochs until it is above the target with every seed.
 
     Returns
     -------
@@ -259,25 +259,37 @@ def time_to_target(machine):
     data = load_data("fashion_mnist").to(machine.device)
     runs = []
 
-    def note(recipe, epochs, run, *arguments):
+    def note(recipe, epochs, seed, run, *arguments):
         start = clock(machine.device)
-        accuracy = run(data, machine, *arguments)
+        accuracy = run(data, machine, seed, *arguments)
         seconds = round(clock(machine.device) - start, 1)
-        runs.append({"recipe": recipe, "epochs": epochs, "seconds": seconds, "accuracy": accuracy})
-        print(f"{recipe}, epochs {epochs}: {seconds} s, {accuracy:.2%}", flush=True)
+        runs.append({"recipe": recipe, "epochs": epochs, "seed": seed, "seconds": seconds, "accuracy": accuracy})
+        print(f"{recipe}, epochs {epochs}, seed {seed}: {seconds} s, {accuracy:.2%}", flush=True)
         return runs[-1]
 
-    best = float("inf")
-    for seed, learning_rate in enumerate((3e-3, 1e-3)):
-        note(f"ours, seed {seed}", QUICK["recipe"].epochs, our_run, seed)
+    for seed in SEEDS:
+        note("ours", QUICK["recipe"].epochs, seed, our_run)
+    for learning_rate in (3e-3, 1e-3):
+        name = f"timm, learning rate {learning_rate:g}"
         for epochs in range(1, 6):
-            run = note(f"timm, learning rate {learning_rate:g}", epochs, timm_run, epochs, learning_rate)
-            if run["accuracy"] >= TARGET:
-                best = min(best, run["seconds"])
-            if run["seconds"] >= best:  # a longer run of this rate cannot be the shortest
+            if all(note(name, epochs, seed, timm_run, epochs, learning_rate)["accuracy"] >= TARGET for seed in SEEDS):
                 break
-    note("ours, seed 2", QUICK["recipe"].epochs, our_run, 2)
     return runs
+
+
+def seconds_to_target(runs):
+    """The slowest seed of ours, and of the plain recipe's shortest runs that are above the target with every seed."""
+    of = {}
+    for run in runs:
+        of.setdefault((run["recipe"], run["epochs"]), []).append(run)
+    whole = {
+        key: max(run["seconds"] for run in group)
+        for key, group in of.items()
+        if len(group) == len(SEEDS) and all(run["accuracy"] >= TARGET for run in group)
+    }
+    ours = [seconds for (recipe, _), seconds in whole.items() if recipe == "ours"]
+    plain = [seconds for (recipe, _), seconds in whole.items() if recipe != "ours"]
+    return min(ours, default=math.inf), min(plain, default=math.inf)
 
 
 # How far ahead of the faster peer each size has to be
@@ -300,12 +312,9 @@ def main():
     behind = [row for row in rows if ahead(row) < GOALS[row["model"]]]
     for row in behind:
         print(f"short of {GOALS[row['model']]}:", line(row))
-    ours = [run for run in runs if run["recipe"].startswith("ours")]
-    theirs = [run["seconds"] for run in runs if run["recipe"].startswith("timm") and run["accuracy"] >= TARGET]
-    slowest, plain = max(run["seconds"] for run in ours), min(theirs, default=float("inf"))
-    print(f"time to {TARGET:.0%}: ours {slowest:.1f} s, timm {plain:.1f} s")
-    reached = all(run["accuracy"] >= TARGET for run in ours)
-    return 0 if not behind and reached and 3 * slowest <= plain else 1
+    ours, plain = seconds_to_target(runs)
+    print(f"time to {TARGET:.0%} with each of {len(SEEDS)} seeds: ours {ours:.1f} s, timm {plain:.1f} s")
+    return 0 if not behind and 3 * ours <= plain else 1
 
 
 if __name__ == "__main__":
