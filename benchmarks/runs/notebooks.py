@@ -18,13 +18,12 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from plain import NOTEBOOKS, PAGES
 
 from solutions.training import RESULTS, SIZES, Machine, describe_run
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = ROOT / "exercises" / "gpu"
 SCRATCH = ROOT / "_build" / "runs" / "notebooks"
-PAGES = ("small_vit", "position_ablation", "flexible_patches", "resolution_transfer")
 HOURS = 3600
 
 # Code that stands before a page's own and takes away what the page claims
