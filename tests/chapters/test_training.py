@@ -270,7 +270,7 @@ def test_a_checkpoint_of_another_run_is_refused(digits, tmp_path):
         run(small(digits, positions="none"), digits, checkpoint=path)
 
 
-FULL = [
+FULL_MEMORY = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
     RuntimeError("CUDA error: out of memory"),
     RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
@@ -314,7 +314,7 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("error", FULL, ids=lambda error: str(error)[:30])
+@pytest.mark.parametrize("error", FULL_MEMORY, ids=lambda error: str(error)[:30])
 @pytest.mark.parametrize("place", [*BEFORE, *STEPS])
 def test_out_of_memory_says_what_to_lower_and_keeps_the_checkpoint(digits, tmp_path, monkeypatch, place, error):
     path = tmp_path / "run.pt"
@@ -357,10 +357,10 @@ def test_out_of_memory_while_compiling(digits, monkeypatch):
 
 
 def test_out_of_memory_names_the_batch_size_that_was_given(digits, monkeypatch):
-    STEPS["forward"].fill(monkeypatch, FULL[0], at=1)
+    STEPS["forward"].fill(monkeypatch, FULL_MEMORY[0], at=1)
     with pytest.raises(MemoryError, match=r"batch_size=50: lower batch_size \(try 25\)"):
         evaluate(small(digits), digits, CPU, batch_size=50)
-    STEPS["forward"].fill(monkeypatch, FULL[0], at=1)
+    STEPS["forward"].fill(monkeypatch, FULL_MEMORY[0], at=1)
     with pytest.raises(MemoryError, match="batch_size=1: lower the model's d"):
         evaluate(small(digits), digits, CPU, batch_size=1)
 
@@ -374,10 +374,10 @@ def test_out_of_memory_lets_go_of_what_the_step_held(digits, monkeypatch):
         return images.float()
 
     monkeypatch.setattr(training, "prepare", remembering)
-    STEPS["backward"].fill(monkeypatch, FULL[0], at=1)
+    STEPS["backward"].fill(monkeypatch, FULL_MEMORY[0], at=1)
     with pytest.raises(MemoryError) as caught:
         run(small(digits), digits)
-    assert [reference() for reference in held] == [None] and caught.value.__cause__ is FULL[0]
+    assert [reference() for reference in held] == [None] and caught.value.__cause__ is FULL_MEMORY[0]
 
 
 def test_the_test_needs_no_more_memory_than_the_training(digits):
