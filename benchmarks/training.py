@@ -3,7 +3,7 @@
     make peers          # once: the environment that has the peers
     PYTHONPATH=. _build/peers/bin/python benchmarks/training.py
 
-takes seven minutes on two quiet cores, and writes results/training.json. Models take turns, step by step, and a
+takes nine minutes on two quiet cores, and writes results/training.json. Models take turns, step by step, and a
 figure is the median over the turns. On a CPU seconds are those of the processors, divided by the number of threads: so
 what else the machine does counts little. On a busy machine set OMP_NUM_THREADS=1, where no thread waits for another.
 Beside the models, on a CPU, bare matrix products take a turn: those of a step of ours, with nothing around them.
@@ -194,7 +194,7 @@ def throughput(machine, compiled, seconds=12.0, configurations=CONFIGURATIONS, m
             median = {library: statistics.median(times) for library, times in taken.items()}
             rate = {library: round(batch / median[library], 2) for library in models}
             row = {"model": name, "device": machine.device, "precision": machine.precision, "compiled": compiled}
-            row |= {"batch": batch, "mode": mode, "images_per_second": rate}
+            row |= {"threads": torch.get_num_threads(), "batch": batch, "mode": mode, "images_per_second": rate}
             if "products" in median:
                 row["products"] = round(median["products"] / median["ours"], 3)
             print(line(row), flush=True)
@@ -212,6 +212,7 @@ def line(row):
     words = [f"{library} {value:,.1f}" for library, value in row["images_per_second"].items()]
     words += [f"{ahead(row):.2f} times the faster peer"] if ahead(row) else []
     words += [f"bare products {row['products']:.0%}"] if "products" in row else []
+    words += [f"threads {row['threads']}"] if row["device"] == "cpu" else []
     how = f"{row['device']} {row['precision']}{' compiled' * row['compiled']}"
     return f"{row['model']:<10}{how:<24}{row['mode']:<10} {'  '.join(words)}"
 
@@ -306,9 +307,11 @@ def main():
     machine = pick_machine()
     print(f"{machine.name}, {machine.precision}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     cpu = Machine("cpu", "float32", False, f"CPU, {torch.get_num_threads()} threads")
-    rows = []
-    for precision in ("float32", "bfloat16"):
-        rows += throughput(dataclasses.replace(cpu, precision=precision), compiled=False)
+    rows, threads = [], torch.get_num_threads()
+    for number in sorted({1, threads}):  # with several, waiting for one another counts too
+        torch.set_num_threads(number)
+        for precision in ("float32", "bfloat16"):
+            rows += throughput(dataclasses.replace(cpu, precision=precision), compiled=False)
     runs = time_to_target(cpu)
     results = {"throughput": rows, "time_to_target": runs}
     write_result(RESULT, results, cpu, threads=torch.get_num_threads(), **QUICK)
