@@ -100,7 +100,7 @@ def test_a_stopped_run_goes_on(course, interruptible, ignored, by):
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not (course.folder / "autograded/student01/patchify/verdict.json").exists():
+    while len(list(course.folder.glob("autograded/*/patchify/verdict.json"))) < 2:  # in whatever order
         assert run.poll() is None, run.communicate()
         time.sleep(0.01)
     if ignored:
@@ -114,7 +114,9 @@ def test_a_stopped_run_goes_on(course, interruptible, ignored, by):
     done = len(list(course.folder.glob("autograded/*/patchify/verdict.json")))
     assert 2 <= done < 12
     submit(course.folder, "student02", notebook(STUDENTS["ada"]))  # the stop has come: no more need to be slow
-    assert last_line(course.run("grade")) == f"12 submissions: 12 graded; {12 - done} in this run"
+    # One whose verdict was just written may not have been recorded yet: it is graded again
+    lines = [f"12 submissions: 12 graded; {number} in this run" for number in (12 - done, 13 - done)]
+    assert last_line(course.run("grade")) in lines
 
 
 class Destroyed:
