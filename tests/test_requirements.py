@@ -74,7 +74,7 @@ def refused(pins, versions):
     installed = {normal(package.name): package for package in distributions()}
     asked = [installed[name] for name, line in pins.items()
              if name in installed and installed[name].version == line.partition("==")[2]]  # fmt: skip
-    wants = {package.name: package.metadata["Requires-Python"] or "" for package in asked}
+    wants = {package.name: package.metadata.get("Requires-Python") or "" for package in asked}
     found = {
         (name, version) for name, want in wants.items() for version in versions if version not in SpecifierSet(want)
     }
