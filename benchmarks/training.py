@@ -3,14 +3,16 @@
     make peers          # once: the environment that has the peers
     PYTHONPATH=. _build/peers/bin/python benchmarks/training.py
 
-takes nine minutes on two quiet cores, and writes results/training.json. Models take turns, step by step, and a
-figure is the median over the turns. On a CPU seconds are those of the processors, divided by the number of threads: so
-what else the machine does counts little. On a busy machine set OMP_NUM_THREADS=1, where no thread waits for another.
+takes nine minutes on two cores that do nothing else, and writes results/training.json. Models take turns, step by
+step, and a figure is the median over the turns. Seconds are those of the clock on the wall: of the processors' own, a
+thread that waits for another in a loop counts as one that works, and more so the more there is to wait for. What the
+machine did in the minute before is kept with the figures (`load`, near 0 where it rested).
 Beside the models, on a CPU, bare matrix products take a turn: those of a step of ours, with nothing around them.
 """
 
 import dataclasses
 import math
+import os
 import statistics
 import sys
 import time
@@ -92,11 +94,10 @@ def inference_step(model, images, labels, machine):
 
 
 def clock(device):
-    """Seconds so far, see above."""
+    """Seconds so far."""
     if device == "cuda":
         torch.cuda.synchronize()
-        return time.perf_counter()
-    return time.process_time() / torch.get_num_threads()
+    return time.perf_counter()
 
 
 def seconds_of(step, device):
@@ -307,14 +308,14 @@ def main():
     machine = pick_machine()
     print(f"{machine.name}, {machine.precision}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     cpu = Machine("cpu", "float32", False, f"CPU, {torch.get_num_threads()} threads")
-    rows, threads = [], torch.get_num_threads()
+    rows, threads, load = [], torch.get_num_threads(), round(os.getloadavg()[0], 2)
     for number in sorted({1, threads}):  # with several, waiting for one another counts too
         torch.set_num_threads(number)
         for precision in ("float32", "bfloat16"):
             rows += throughput(dataclasses.replace(cpu, precision=precision), compiled=False)
     runs = time_to_target(cpu)
     results = {"throughput": rows, "time_to_target": runs}
-    write_result(RESULT, results, cpu, threads=torch.get_num_threads(), **QUICK)
+    write_result(RESULT, results, cpu, threads=threads, load=load, **QUICK)
     behind = [row for row in rows if ahead(row) < GOALS[row["model"]]]
     for row in behind:
         print(f"short of {GOALS[row['model']]}:", line(row))
