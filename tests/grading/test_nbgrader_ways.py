@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -232,26 +233,18 @@ def test_what_was_not_collected_is_told_where_the_page_says(course):
 
 
 @contextlib.contextmanager
-def formgrader(course):
-    """A Jupyter server with nbgrader's formgrader on a course; yields a function that asks it."""
+def jupyter(course, program, *options):
+    """A Jupyter server of one of its programs on a course; yields its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyter", "server", "--allow-root", "--no-browser", f"--port={port}",
+        [sys.executable, "-m", "jupyter", program, "--allow-root", "--no-browser", f"--port={port}",
          "--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True",
-         f"--ServerApp.root_dir={course.folder}",
-         '--ServerApp.jpserver_extensions={"nbgrader.server_extensions.formgrader": True}'],
+         f"--ServerApp.root_dir={course.folder}", *options],
         cwd=course.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {name: str(course.folder / name.lower()) for name in ("HOME", "JUPYTER_DATA_DIR")},
     )  # fmt: skip
-
-    address = f"http://127.0.0.1:{port}/formgrader/"
-
-    def ask(path, data=None):
-        request = urllib.request.Request(f"{address}{path}", data and json.dumps(data).encode(), method=data and "PUT")
-        with urllib.request.urlopen(request, timeout=60) as reply:
-            return reply.read().decode()
-
     try:
         for _ in range(600):
             with contextlib.suppress(OSError):
@@ -259,11 +252,26 @@ def formgrader(course):
                 break
             assert server.poll() is None, server.stderr.read()
             time.sleep(0.1)
-        ask.address = address
-        yield ask
+        yield f"http://127.0.0.1:{port}/"
     finally:
         server.terminate()
         server.communicate()
+
+
+@contextlib.contextmanager
+def formgrader(course):
+    """nbgrader's formgrader on a course; yields a function that asks it."""
+    extension = '--ServerApp.jpserver_extensions={"nbgrader.server_extensions.formgrader": True}'
+    with jupyter(course, "server", extension) as root:
+
+        def ask(path, data=None):
+            data = data and json.dumps(data).encode()
+            request = urllib.request.Request(f"{ask.address}{path}", data, method=data and "PUT")
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return reply.read().decode()
+
+        ask.address = f"{root}formgrader/"
+        yield ask
 
 
 def test_formgrader_shows_our_grades_and_ours_keeps_what_is_given_there(course):
@@ -352,4 +360,76 @@ def test_what_a_learner_writes_runs_nothing_in_formgrader(course, kind):
         if kind == "markdown":  # raw cells are not shown by this version
             assert ran(json.dumps(raw))
         assert ran(cleaned) == []
+        browser.close()
+
+
+OUTPUTS = [
+    {"text/html": f"<script>{RUNS}</script>"},
+    {"text/html": f'<img src=x onerror="{RUNS}">'},
+    {"application/javascript": RUNS},
+    {"image/svg+xml": f'<svg xmlns="http://www.w3.org/2000/svg"><script>{RUNS}</script></svg>'},
+    {"text/markdown": f'<img src=x onerror="{RUNS}">'},
+]
+VIEWS = {"lab": "lab/tree/", "notebook": "notebooks/"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", VIEWS)
+def test_what_a_learner_writes_runs_nothing_in_jupyter(course, program):
+    """In a real browser, in JupyterLab and the Notebook, even where the teacher trusts all notebooks of the class.
+
+    The notebook as it was handed in runs scripts there once it is trusted.
+    """
+    from playwright.sync_api import sync_playwright
+
+    sys.path.insert(0, str(ROOT / "tests" / "browser"))
+    from serving import CHROMIUM
+
+    made = notebook(STUDENTS["emil"])
+    for number, text in enumerate(CELLS):
+        for kind in ("markdown", "raw"):
+            cell = {"cell_type": kind, "id": f"{kind}{number}", "metadata": {"trusted": True}, "source": text}
+            made["cells"].append(cell | {"attachments": {"x.svg": OUTPUTS[3]}})
+    for number, data in enumerate(OUTPUTS):
+        shown = {"output_type": "display_data", "data": data, "metadata": {}}
+        made["cells"].append({"cell_type": "code", "id": f"o{number}", "metadata": {"trusted": True}, "source": "1",
+                              "execution_count": 1, "outputs": [shown]})  # fmt: skip
+    made["metadata"]["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {}, "version_major": 2}}
+    submit(course.folder, "mal", made)
+    course.run("grade")
+    kept = course.folder / "autograded" / "mal" / "patchify" / "patchify.ipynb"
+    cleaned = kept.read_text("utf-8")
+
+    def ran(source):
+        """What ran when the notebook was trusted, opened and every link in it clicked."""
+        kept.write_text(source, "utf-8")
+        environment = os.environ | {name: str(course.folder / name.lower()) for name in ("HOME", "JUPYTER_DATA_DIR")}
+        trusted = [sys.executable, "-m", "jupyter", "trust", str(kept)]
+        subprocess.run(trusted, check=True, cwd=course.folder, env=environment, capture_output=True)
+        told = []
+        page = browser.new_context().new_page()
+        posted = lambda request: request.method == "POST" and request.url == f"{root}api/contents/"  # noqa: E731
+        page.on("request", lambda request: told.append(request.url) if posted(request) else None)
+        page.on("dialog", lambda dialog: (told.append(dialog.message), dialog.dismiss()))
+        page.route("**/*", lambda route: route.continue_() if "127.0.0.1" in route.request.url else route.abort())
+        page.goto(f"{root}{VIEWS[program]}autograded/mal/patchify/patchify.ipynb", wait_until="domcontentloaded")
+        page.locator(".jp-Notebook .jp-MarkdownCell").first.wait_for(timeout=60_000)
+        shown = ""
+        for _ in range(40):  # cells come when they are scrolled to, and go
+            page.mouse.move(640, 400)
+            page.mouse.wheel(0, 400)
+            page.wait_for_timeout(50)
+            shown += page.locator(".jp-Notebook").inner_text()
+        for link in page.locator(".jp-Notebook a", has_text="click").all():
+            link.click(no_wait_after=True)
+        page.wait_for_timeout(500)
+        return told, shown
+
+    with jupyter(course, program) as root, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        raw = json.loads(cleaned) | {"cells": made["cells"][-2 * len(CELLS) - len(OUTPUTS) :]}
+        told, _ = ran(json.dumps(raw))
+        assert told
+        told, shown = ran(cleaned)
+        assert told == [] and "A heading" in shown
         browser.close()
