@@ -11,6 +11,7 @@ import ast
 import builtins
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import json
@@ -35,7 +36,8 @@ FUTURE_FLAGS = sum({getattr(__future__, name).compiler_flag for name in __future
 POLL = 0.03  # seconds between two looks at the memory of a session
 SIGNALS = 128  # that may wait, timers among them
 ADDRESSES = 8 << 30  # bytes of addresses beside those that may hold something
-SOCKET = 212_992  # bytes that one socket may hold for its reader
+PIECES = 1 << 17  # that a session's memory may be cut into: the kernel notes each, and for each process again
+PIECES_EVERY = 10  # looks at the memory, for counting them takes longer
 
 
 # ---------------------------------------------------------------- the warm process
@@ -106,10 +108,17 @@ def _watch(child, control, memory_mb):
     free = _memory("self")  # they have as much from this process
     sockets = _sockets()
     limit = memory_mb * 5 // 4 << 20  # a single process meets its own limit first, with a MemoryError
-    how = None
+    how, looks = None, 0
     while not select.select([control], [], [], POLL)[0]:
-        if how is None and _exceeds(limit, free, sockets):
+        if how is not None:
+            continue
+        looks += 1
+        pids = _descendants()
+        if _exceeds(pids, limit, free, sockets):
             how = f"it used more than {memory_mb} MB of memory"
+        elif looks % PIECES_EVERY == 0 and _pieces(pids) > PIECES:
+            how = f"it cut its memory into more than {PIECES} pieces"
+        if how is not None:
             os.kill(child, signal.SIGKILL)
     word = control.recv(4096)
     patience = time.monotonic() + (json.loads(word)["patience"] if word else 0)
@@ -139,29 +148,38 @@ def _signal_name(number):
 
 
 def _descendants():
-    """The processes below this one, from /proc; all of them belong to the one session."""
-    parents = {}
+    """The processes below this one, from /proc; all of them belong to the one session.
+
+    One whose first thread has ended before the others is killed: /proc shows none of the memory that it has. The
+    interpreter never ends so, but by the call that ends all threads.
+    """
+    parents, headless = {}, set()
     for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/stat", "rb") as file:
-                    parents[int(entry)] = int(file.read().rsplit(b")", 1)[1].split()[1])
+                    fields = file.read().rsplit(b")", 1)[1].split()
             except OSError:
                 continue
+            parents[int(entry)] = int(fields[1])
+            if fields[0] == b"Z" and int(fields[17]) > 1:  # how many threads
+                headless.add(int(entry))
     found, left = [], [os.getpid()]
     while left:
         parent = left.pop()
         below = [pid for pid, its_parent in parents.items() if its_parent == parent]
         found += below
         left += below
+    for pid in headless.intersection(found):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
     return found
 
 
-def _exceeds(limit, free, sockets):
+def _exceeds(pids, limit, free, sockets):
     """Whether the session holds more than so many bytes, beside what was there before."""
-    pids = _descendants()
     limit += free
-    in_sockets = (_sockets() - sockets) * SOCKET
+    in_sockets = (_sockets() - sockets) * _socket()
     if sum(map(_memory, pids)) + in_sockets <= limit:
         return False
     # That counts what processes share once for each of them: now exactly, which takes longer.
@@ -185,6 +203,27 @@ def _kilobytes(pid, name, pattern):
             return 1024 * sum(map(int, re.findall(pattern, file.read())))
     except OSError:
         return 0
+
+
+def _pieces(pids):
+    """How many pieces the memory of processes is in; counted no further than matters."""
+    count = 0
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb", buffering=0) as file:
+            while count <= PIECES and (part := file.read(1 << 16)):
+                count += part.count(b"\n")
+    return count
+
+
+@functools.cache
+def _socket():
+    """Bytes that one socket may hold for its reader.
+
+    The last message may be as large as all that is allowed, and what the kernel takes for a message is up to twice
+    its size.
+    """
+    with socket.socket(socket.AF_UNIX) as one:
+        return 4 * one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
 
 
 def _sockets():

@@ -192,6 +192,72 @@ def attack():
     assert outcome.kind == "crashed" and "100 MB" in outcome.error, outcome
 
 
+def test_memory_in_sockets_of_two_large_messages():
+    """A message may be as large as all that a socket may hold, and the kernel takes one more when it is nearly full."""
+    source = """
+import contextlib, os, socket, time
+def attack():
+    for _ in range(6):
+        if os.fork() == 0:
+            pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(25)]
+            for end in sum(pairs, ()):
+                end.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    end.send(bytes(196_000)), end.send(bytes(212_900))
+            time.sleep(60)
+    time.sleep(1)
+    return 1.0
+"""
+    with Sandbox(memory_mb=70) as box, box.session([source], ["attack"]) as session:
+        outcome = session.call("attack", (), {})
+    assert outcome.kind == "crashed" and "70 MB" in outcome.error, outcome
+
+
+def test_memory_of_a_process_without_its_first_thread(attack):
+    """What /proc says of a process it says of its first thread: when that has ended, of no memory at all."""
+    outcome = attack(
+        """
+import ctypes, os, threading, time
+def hold():
+    keep = bytearray(b"x") * (40 * 2**20)
+    time.sleep(1)
+    os._exit(0)
+def attack():
+    children = []
+    while len(children) < 3 and 0 not in children:
+        children.append(os.fork())
+    if 0 in children:
+        threading.Thread(target=hold).start()
+        ctypes.CDLL(None).pthread_exit(None)
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+"""
+    )
+    assert outcome.kind == "returned" and outcome.value.tolist() == [-9, -9, -9], outcome
+
+
+def test_memory_in_small_pieces_of_many_processes(attack):
+    """Of each piece the kernel keeps a note, which no process has: for 65,000 in each of thirty that is gigabytes."""
+    outcome = attack(
+        """
+import ctypes, mmap, os, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+def attack():
+    area = libc.mmap(None, 25_000 * 8192, 1, 0x22, -1, 0)
+    for place in range(25_000):
+        libc.mprotect(area + place * 8192, 4096, 0)
+    for _ in range(3):
+        if os.fork() == 0:
+            time.sleep(60)
+    time.sleep(2)
+    return 1.0
+"""
+    )
+    assert outcome.kind == "crashed" and "pieces" in outcome.error, outcome
+
+
 def test_memory_that_was_shared():
     """What a process has from the warm interpreter is free until it writes there: then it is a copy of its own."""
     source = """
