@@ -43,8 +43,7 @@ ALLOWED = {
     "restart_syscall": (219, 128), "sched_yield": (24, 124),
     # sockets between its own processes
     "bind": (49, 200), "listen": (50, 201), "accept": (43, 202), "accept4": (288, 242), "connect": (42, 203),
-    "getsockname": (51, 204), "getpeername": (52, 205), "getsockopt": (55, 209), "sendto": (44, 206),
-    "recvfrom": (45, 207), "sendmsg": (46, 211), "recvmsg": (47, 212), "shutdown": (48, 210),
+    "getsockname": (51, 204), "getpeername": (52, 205), "shutdown": (48, 210),
     # signals
     "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139), "rt_sigpending": (127, 136),
     "rt_sigtimedwait": (128, 137), "rt_sigsuspend": (130, 133), "rt_sigqueueinfo": (129, 138),
@@ -103,10 +102,15 @@ _CHECKED = {
     "clone": (56, 220), "execve": (59, 221), "execveat": (322, 281), "socket": (41, 198), "socketpair": (53, 199),
     "setsockopt": (54, 208), "fcntl": (72, 25), "ioctl": (16, 29), "madvise": (28, 233), "mmap": (9, 222),
     "prctl": (157, 167), "prlimit64": (302, 261), "setrlimit": (160, 164), "personality": (135, 92),
+    "getsockopt": (55, 209), "sendto": (44, 206), "recvfrom": (45, 207), "sendmsg": (46, 211), "recvmsg": (47, 212),
 }  # fmt: skip
 CLONE_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 AF_UNIX, SOL_SOCKET = 1, 1
 SOCKET_OPTIONS = (2, 4, 9, 16, 20, 21)  # SO_REUSEADDR, ERROR, KEEPALIVE, PASSCRED, RCVTIMEO, SNDTIMEO: not the sizes
+# What Python and multiprocessing ask of a socket: SO_REUSEADDR, TYPE, ERROR, SNDBUF, RCVBUF, KEEPALIVE, PASSCRED,
+# PEERCRED, RCVTIMEO, SNDTIMEO, ACCEPTCONN, PROTOCOL, DOMAIN; not a handle of the process at its other end
+SOCKET_QUERIES = (2, 3, 4, 7, 8, 9, 16, 17, 20, 21, 30, 38, 39)
+MSG_OOB = 1
 FCNTL = (0, 1, 2, 3, 4, 1030, 1032, 1034)  # F_DUPFD, GETFD, SETFD, GETFL, SETFL, DUPFD_CLOEXEC, GETPIPE_SZ, GET_SEALS
 IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
 # MADV_NORMAL, RANDOM, SEQUENTIAL, WILLNEED, DONTNEED, FREE, DONTFORK, DOFORK, HUGEPAGE, NOHUGEPAGE, DONTDUMP, DODUMP
@@ -181,6 +185,8 @@ def _rules():
     reads = [*_argument(2), *_unless(EQUAL, 0, nothing), *_argument(2, upper=True), *_unless(EQUAL, 0, nothing)]
     # What is shared and has no file stays when nothing maps it any more, and then no process counts it.
     shared = _if(COMMON_BITS, MAP_ANONYMOUS, _if(COMMON_BITS, MAP_SHARED, nothing))
+    # Nothing needs messages out of turn, and the kernel's code for them had a hole that led out of a sandbox.
+    in_turn = {flags: [*_argument(flags), *_if(COMMON_BITS, MSG_OOB, nothing), *_back(ALLOW)] for flags in (2, 3)}
     return {
         "clone": [*_argument(0), *_if(COMMON_BITS, CLONE_NAMESPACES, nothing), *_back(ALLOW)],
         # A program that is started anew has the size of its own that no other shares, and may leave a dump.
@@ -189,6 +195,11 @@ def _rules():
         "socket": unix,
         "socketpair": unix,
         "setsockopt": [*_argument(1), *_unless(EQUAL, SOL_SOCKET, nothing), *_if_any(2, SOCKET_OPTIONS)],
+        "getsockopt": [*_argument(1), *_unless(EQUAL, SOL_SOCKET, nothing), *_if_any(2, SOCKET_QUERIES)],
+        "sendto": in_turn[3],
+        "recvfrom": in_turn[3],
+        "sendmsg": in_turn[2],
+        "recvmsg": in_turn[2],
         "fcntl": _if_any(1, FCNTL, FAIL | errno.EINVAL),
         "ioctl": _if_any(1, IOCTL, FAIL | errno.ENOTTY),
         "madvise": _if_any(2, MADVISE, FAIL | errno.EINVAL),

@@ -47,9 +47,9 @@ unshare userfaultfd uselib ustat vhangup vmsplice _sysctl
 NEEDED = """
 bind brk chdir clock_nanosleep close close_range connect dup epoll_create1 epoll_ctl eventfd2 exit exit_group
 faccessat2 fallocate fdatasync fstat fstatfs fsync ftruncate futex getcwd getdents64 getegid geteuid getgid
-getpid getppid getrandom getrusage getsockname getsockopt gettid getuid kill listen listxattr lseek mprotect msync
-munmap newfstatat openat pipe2 ppoll pread64 pselect6 pwrite64 read recvfrom recvmsg restart_syscall rseq rt_sigaction
-rt_sigprocmask rt_sigreturn sched_getaffinity sendmsg sendto set_robust_list set_tid_address setitimer sigaltstack
+getpid getppid getrandom getrusage getsockname gettid getuid kill listen listxattr lseek mprotect msync
+munmap newfstatat openat pipe2 ppoll pread64 pselect6 pwrite64 read restart_syscall rseq rt_sigaction
+rt_sigprocmask rt_sigreturn sched_getaffinity set_robust_list set_tid_address setitimer sigaltstack
 statfs sysinfo truncate umask uname unlinkat utimensat wait4 waitid write writev
 """.split()  # noqa: SIM905
 
@@ -144,6 +144,16 @@ ARGUMENTS = [  # a call with its arguments, and the answer
     ("setsockopt", (3, 1, 2), "allow"), ("setsockopt", (3, 1, 20), "allow"),
     *(("setsockopt", (3, level, option), errno.EPERM) for level, option in (
         (1, 7), (1, 8), (1, 32), (1, 33), (1, 26), (1, 50), (1, 60), (6, 2), (0, 2), (41, 2))),
+    # SO_TYPE, ERROR, SNDBUF, PEERCRED, PROTOCOL, DOMAIN
+    *(("getsockopt", (3, 1, option), "allow") for option in (3, 4, 7, 17, 38, 39)),
+    # SO_PEERSEC, SO_PEERGROUPS, SO_COOKIE, SO_PEERPIDFD; options of UDP, IP and IPv6
+    *(("getsockopt", (3, level, option), errno.EPERM) for level, option in (
+        (1, 31), (1, 59), (1, 57), (1, 77), (17, 3), (0, 3), (41, 3))),
+    # MSG_OOB among the flags
+    *((call, (3, 5, 1, 0x4040), "allow") for call in ("sendto", "recvfrom")),
+    *((call, (3, 5, 1, flags), errno.EPERM) for call in ("sendto", "recvfrom") for flags in (1, 0x4041)),
+    *((call, (3, 5, 0x4040), "allow") for call in ("sendmsg", "recvmsg")),
+    *((call, (3, 5, flags), errno.EPERM) for call in ("sendmsg", "recvmsg") for flags in (1, 0x4041)),
     *(("fcntl", (3, command), "allow") for command in (0, 1, 2, 3, 4, 1030, 1032)),
     # F_SETLK, F_SETOWN, F_SETSIG, F_OFD_SETLK, F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ, F_ADD_SEALS
     *(("fcntl", (3, command), errno.EINVAL) for command in (6, 7, 8, 10, 37, 38, 1024, 1026, 1031, 1033)),
