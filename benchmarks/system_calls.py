@@ -117,8 +117,9 @@ def main():
         for call in calls(chapter, cells, [exercise.name for exercise in judged], judged):
             who[call].append(chapter)
     for call in sorted(who):
-        how = "allowed" if call in filter.ALLOWED else "by argument" if call in filter._CHECKED else "REFUSED"
-        print(f"{call:<20}{how:<13}{', '.join(who[call])}")
+        how = {**dict.fromkeys(filter.ALLOWED, "allowed"), **dict.fromkeys(filter._CHECKED, "by argument")}
+        how |= dict.fromkeys(filter._IDLE, "idle")
+        print(f"{call:<20}{how.get(call, "REFUSED"):<13}{', '.join(who[call])}")
 
 
 if __name__ == "__main__":
