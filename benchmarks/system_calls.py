@@ -119,7 +119,7 @@ def main():
     for call in sorted(who):
         how = {**dict.fromkeys(filter.ALLOWED, "allowed"), **dict.fromkeys(filter._CHECKED, "by argument")}
         how |= dict.fromkeys(filter._IDLE, "idle")
-        print(f"{call:<20}{how.get(call, "REFUSED"):<13}{', '.join(who[call])}")
+        print(f"{call:<20}{how.get(call, 'REFUSED'):<13}{', '.join(who[call])}")
 
 
 if __name__ == "__main__":
