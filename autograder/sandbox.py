@@ -182,6 +182,9 @@ class Sandbox:
         try:
             with self.session([], []):  # only a session shows whether one can be shut in
                 pass
+        except SandboxFailed as error:
+            self.close()
+            raise SandboxUnavailable(_remedy(str(error))) from error
         except BaseException:
             self.close()
             raise

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable
+from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable, Session
 
 STUB = 'def f(x):\n    """Twice x."""\n    raise NotImplementedError'
 GOOD = "def f(x):\n    return 2 * x"
@@ -327,6 +327,20 @@ def test_where_namespaces_are_forbidden(monkeypatch, tmp_path, line):
     with pytest.raises(SandboxUnavailable) as caught, Sandbox(("numpy",)):
         pass
     assert line.removeprefix("bwrap: ") in str(caught.value) and "/etc/apparmor.d/bwrap" in str(caught.value)
+
+
+def test_where_the_first_session_breaks_the_sandbox(monkeypatch):
+    """As where the system allows no more process namespaces: that is known before anything is graded."""
+
+    def breaks(box, cells, names):
+        box.control.sendall(b"no order")  # what it does not survive
+        return Session(box, cells, names)
+
+    monkeypatch.setattr(Sandbox, "session", breaks)
+    box = Sandbox(("numpy",))
+    with pytest.raises(SandboxUnavailable, match=r"JSONDecodeError.*user namespaces"), box:
+        pass
+    assert box.process is None
 
 
 def test_killed_grader_leaves_nothing_behind():
