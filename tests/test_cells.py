@@ -69,3 +69,50 @@ def test_how_often_a_cell_is_read(monkeypatch, size, readings):
     _, tree, _, left_out = python(f"f'{'{1}' * (size // 3)}'\n" + "is it so?\n" * 30)
     assert tree is None and left_out
     assert len(lengths) == readings
+
+
+def nasty(size):
+    """Sources of which Python 3.11 takes seconds or minutes at a size that a notebook may have."""
+    marks = "a" + "\u0315\u0300\u05ae\u0301" * (size // 8)  # a name: put in order two by two
+    fields = "{1}" * (size // 3)  # each is looked for in the whole string
+    yield from (f"{marks} = 1", f"x.{marks}", f"f'{fields}'", f"rF'''{fields}\n'''", f'Fr"{fields}" b c')
+    yield from (f"'a' f'{fields}'", f'\'it\\\'s\' # f\'\nf"""{fields}"""', f"f'{fields}", f"f'''\\'''{fields}")
+    yield from ("f'" + "{a:{b}}" * (size // 7) + "'", f"f'{fields}'\n" + "is it so?\n" * 30)
+    yield f"!ls\nf'{fields}'\n" + "is it so?\n" * 30
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_what_python_reads_slowly_is_refused_at_once(number):
+    source = [*nasty(250_000)][number]
+    start = time.process_time()
+    _, tree, error, _ = python(source)
+    assert time.process_time() - start < 1
+    assert tree is None
+    assert "the grader does not read them" in error or "invalid syntax" in error or "unterminated" in error
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *nasty(1000),
+        "x = '" + "{1}" * 80_000 + "'  # f'it",  # no f-string: data
+        "t = ''' f'" + "{1}" * 80_000 + "'''",
+        "\n".join(f"print(f'{{a[{n}]:.2f}} of {{b}}')" for n in range(5000)),
+        "f'''" + "p {{ margin: {m} }}\n" * 300 + "'''",
+        "# " + "\u4e00" * 900,
+    ],
+)
+def test_what_a_notebook_may_hold_is_read(source):
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        assert python(source)[1] is not None or error.msg in python(source)[2]
+    else:
+        assert python(source)[1] is not None
+
+
+@pytest.mark.parametrize("slashes", ["'''\\", "\\'''", '\\"""', "'\\\n", "f'", "f'''\\"])
+def test_looking_for_strings_takes_no_longer_than_the_source(slashes):
+    start = time.process_time()
+    python(slashes * (120_000 // len(slashes)) + "f'" + "{1}" * 40_000)
+    assert time.process_time() - start < 2
