@@ -4,8 +4,11 @@ Each imports what it needs when it runs: a learner who looks at a file needs nei
 """
 
 import argparse
+import errno
 import json
+import os
 import signal
+import stat
 import sys
 from pathlib import Path
 
@@ -262,10 +265,13 @@ def _warn(options):
 
 def _bytes(path):
     try:
-        with open(path, "rb") as file:
-            return file.read((16 << 20) + 1)
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # a pipe would wait for ever
+            if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                raise CommandError(f"{path} is no file")
+            return file.read((16 << 20) + 1) or b""  # None: a terminal
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}") from error
+        reason = f"{path} is no file" if error.errno == errno.ENXIO else f"{path} cannot be read: {error.strerror}"
+        raise CommandError(reason) from error
 
 
 def _grade_file(options, course):

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -237,3 +238,16 @@ def test_a_run_on_a_full_disk_loses_nothing(course):
         (course.folder / "feedback/ada/patchify/.patchify.html.new").unlink()
     course.run("grade")
     assert course.verdict("ada")["score"] == pytest.approx(8 + 4 * 2 / 9)
+
+
+@pytest.mark.parametrize("command", ["grade-file", "inspect"])
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_what_is_no_file_is_said_to_be_none(kept, tmp_path, command, kind):
+    path = tmp_path / "n.ipynb"
+    if kind == "pipe":
+        os.mkfifo(path)  # nobody writes into it: opened as a file is, it waits for ever
+    listening = socket.socket(socket.AF_UNIX)
+    if kind == "socket":
+        listening.bind(str(path))
+    with listening:
+        fails(kept, (command, path), 1, f"{path} is no file")
