@@ -61,7 +61,7 @@ def test_a_long_cell_takes_no_longer_than_its_length(source):
     assert time.process_time() - start < 2  # with a reading of the cell for each line the first took 10 s
 
 
-@pytest.mark.parametrize(("size", "readings"), [(100, 20), (20_000, 8), (60_000, 4)])
+@pytest.mark.parametrize(("size", "readings"), [(100, 20), (20_000, 5), (60_000, 3)])
 def test_how_often_a_cell_is_read(monkeypatch, size, readings):
     """A small one until all its magics are out; a large one seldom, for of some Python takes seconds."""
     lengths = []

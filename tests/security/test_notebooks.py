@@ -71,6 +71,7 @@ def test_json_that_no_notebook_has(data):
         pytest.param([code("x = a" + ".b" * 120_000)], id="a long chain"),
         pytest.param([code("x = " + "9" * 250_000)], id="a long number"),
         pytest.param([code("@a\n" * 80_000 + "def f(): pass")], id="decorators"),
+        pytest.param([code(f"f'{'{é}' * 800}'\n" + "is it so?\n" * 18)] * 50, id="fields, and each cell read again"),
         pytest.param([code("x = 1" + "\\\n" * 120_000 + "+1")], id="lines that go on"),
         pytest.param([code("f(a=" * 190 + "a b" + ")" * 190)], id="calls in calls"),
         pytest.param([code("match x:\n case " + "a(" * 190 + ")" * 190 + " b: pass")], id="patterns in patterns"),
