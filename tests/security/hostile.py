@@ -350,6 +350,7 @@ if b"autograde" in parent or b"attacks.py" in parent:
     os.kill(os.getppid(), signal.SIGKILL)
 time.sleep(5)
 """)),
+    Attack(_CRASH, "checks that are named with half of a character", metadata=(("grade_id", "\ud800"),)),
     Attack(_LOOP, "a function that never ends", patchify=_from("while True: pass")),
     Attack(_LOOP, "a loop that swallows interrupts", patchify=_from("""
 while True:
@@ -360,10 +361,30 @@ while True:
 """)),
     Attack(_LOOP, "stops itself", patchify=_from("os.kill(os.getpid(), signal.SIGSTOP)")),
     Attack(_LOOP, "a cell that never ends, before right functions", cell="while True: pass"),
+    Attack(_LOOP, "a cell that ignores the alarm and now and then gives a sign of life", others="wrong", cell="""
+for number in range(1, signal.NSIG):
+    with contextlib.suppress(OSError, ValueError):
+        signal.signal(number, signal.SIG_IGN)
+while True:
+    with contextlib.suppress(OSError):
+        os.write(3, b"\\0\\0\\0\\1x")
+    time.sleep(0.5)
+"""),
     Attack(_HOG, "1.5 GB of memory", patchify=_from("""
 if "held" not in globals():
     globals()["held"] = b"x" * 1_500_000_000
 gained(f"{len(held) // 10**6} MB of memory")
+""")),
+    Attack(_HOG, "1.6 GB in processes whose first thread has ended", patchify=_from("""
+def hold():
+    held = b"x" * 400_000_000
+    time.sleep(3)
+for _ in range(4):
+    if os.fork() == 0:
+        threading.Thread(target=hold).start()
+        ctypes.CDLL(None).syscall(60, 0)
+time.sleep(1.5)
+gained("1600 MB of memory")
 """)),
     Attack(_HOG, "1.5 GB of shared memory", patchify=_from("""
 if "held" not in globals():
@@ -380,6 +401,20 @@ for count in range(150):
         os._exit(0)
 gained("150 processes")
 """)),
+    Attack(_HOG, "a hundred pseudo terminals", patchify=_from("""
+held = [os.openpty() for _ in range(100)]
+gained("100 terminals")
+""")),
+    Attack(_HOG, "a hundred of the kernel's watchers of files", patchify=_from("""
+held = [ctypes.CDLL(None).inotify_init() for _ in range(100)]
+if -1 not in held:
+    gained("100 watchers")
+""")),
+    Attack(_HOG, "the right to write core files", patchify=_from("""
+import resource
+resource.setrlimit(resource.RLIMIT_CORE, (2**20, 2**20))
+gained("core files")
+""")),
     Attack(_HOG, "200 MB of disk", patchify=_from("""
 for number in range(20):
     with open(f"{os.getcwd()}/hog{number}", "wb") as file:
@@ -387,6 +422,7 @@ for number in range(20):
 gained("200 MB of disk")
 """)),
     Attack(_FLOOD, "20 MB on stdout", cell="for _ in range(20): sys.stdout.write('x' * 10**6)"),
+    Attack(_FLOOD, "an answer with twelve axes, all NaN", patchify=_from("return np.full((4,) * 12, np.nan)")),
     Attack(_OUTLIVES, "a process in a session of its own", cell="""
 if os.fork() == 0:
     with contextlib.suppress(OSError):
@@ -431,6 +467,12 @@ def patchify(img, P):
     Attack(_VALUES, "answers NaN", others="wrong", patchify="""
 def patchify(img, P):
     return np.full((img.shape[0] // P * (img.shape[1] // P), P * P * img.shape[2]), np.nan)
+"""),
+    Attack(_VALUES, "answers in single precision, to be compared less closely", others="wrong", patchify="""
+def patchify(img, P):
+    (H, W, C), h, w = img.shape, img.shape[0] // P, img.shape[1] // P
+    right = img.reshape(h, P, w, P, C).swapaxes(1, 2).reshape(h * w, -1)
+    return (right * (1 + 2e-5)).astype(np.float32)
 """),
     Attack(_VALUES, "answers a shape that broadcasts", others="wrong",
            patchify="def patchify(img, P):\n    return np.full((1, 1), np.nan)"),
