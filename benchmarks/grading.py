@@ -11,7 +11,9 @@ they are in the output.
 """
 
 import argparse
+import contextlib
 import datetime
+import functools
 import json
 import os
 import platform
@@ -22,6 +24,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "classroom"))
@@ -161,6 +164,65 @@ def once(grader, chapter, count):
         return measured
 
 
+def where_it_goes(chapter, count):
+    """What the milliseconds of a submission are spent on, in one process: {what: ms}.
+
+    Each clock stops while another one, of a step within, is running.
+    """
+    from autograder import classroom, grade, judge, sandbox
+    from autograder.course import Course
+    from autograder.gradebook import Gradebook
+
+    steps = {
+        "reading the notebook": [(grade, "read")],
+        "a process of its own": [(sandbox.Session, "_begin"), (sandbox.Session, "_fork"), (sandbox.Session, "close")],
+        "calls in the sandbox": [(sandbox.Session, "call")],
+        "judging and explaining": [(judge.Trial, "run"), (judge.Trial, "verdict")],
+        "writing the gradebook": [(Gradebook, "record")],
+        "writing three files": [(classroom, "_write"), (classroom, "restored"), (classroom, "feedback")],
+    }
+    seconds, running = dict.fromkeys([*steps, "the rest"], 0.0), ["the rest"]
+    since = time.perf_counter()
+
+    def switch():
+        nonlocal since
+        now = time.perf_counter()
+        seconds[running[-1]] += now - since
+        since = now
+
+    def clocked(function, step):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            switch()
+            running.append(step)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                switch()
+                running.pop()
+
+        return wrapper
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.ExitStack() as stack:
+        course(Path(folder), chapter, count + 1)
+        own, url = Course.here(), f"sqlite:///{folder}/gradebook.db"
+        limits = grade.Limits()
+        classroom.grade_class(own, url, limits=limits, seed=0, student="s00000", workers=1)  # what is paid once
+        stack.callback(grade.close_sandbox)
+        for step, functions in steps.items():
+            for owner, name in functions:
+                stack.enter_context(mock.patch.object(owner, name, clocked(getattr(owner, name), step)))
+        handed = [
+            one for one in classroom._find(own, own.folder("submitted"), None, None, 0) if one.student != "s00000"
+        ]
+        with classroom._open_gradebook(own, url, [chapter]) as book:
+            since, seconds = time.perf_counter(), dict.fromkeys(seconds, 0.0)
+            for one, verdict, submission, taken in classroom._in_this_process(handed, limits):
+                classroom._record(own, book, one, verdict, submission, taken, limits)
+            switch()
+    return {step: round(taken / count * 1e3, 2) for step, taken in seconds.items()}
+
+
 def _row(grader, count, measured, rows, stock=None):
     row = {"grader": grader, "submissions": count, "date": datetime.date.today().isoformat()} | measured
     rows.append(row)
@@ -186,10 +248,12 @@ def main():
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ["PYTHONPATH"] = str(ROOT)
     kept = options.output and options.output.exists()
-    found = machine() | {"chapters": json.loads(options.output.read_text())["chapters"] if kept else {}}
+    found = (json.loads(options.output.read_text()) if kept else {"chapters": {}, "where": {}}) | machine()
     for chapter in options.chapters:
         print(f"{chapter}, {os.cpu_count()} cores", flush=True)
         found["chapters"][chapter] = measure(chapter, options.few, options.many, options.sizes, options.repeats)
+        found["where"][chapter] = where = where_it_goes(chapter, options.many)
+        print("  ".join(f"{step} {ms:.1f} ms" for step, ms in where.items()), flush=True)
         if options.output:
             options.output.write_text(json.dumps(found, indent=1) + "\n")
 
