@@ -73,6 +73,7 @@ class _Crew:
 
     def __init__(self, limits):
         self.limits, self.mine = limits, threading.local()
+        self.scratch = tempfile.TemporaryDirectory(prefix="grading-", ignore_cleanup_errors=True)
         self.all, self.lock, self.closed = [], threading.Lock(), False
         self.proved = False
 
@@ -99,7 +100,7 @@ class _Crew:
             with self.lock:
                 if self.closed:
                     raise Lost("the run was stopped")
-                worker = self.mine.worker = Worker(self.limits)
+                worker = self.mine.worker = Worker(self.limits, self.scratch.name)
                 self.all.append(worker)
             worker.begin()
             self.proved = True
@@ -110,12 +111,20 @@ class _Crew:
             self.closed = True
         for worker in self.all:
             worker.kill()
+        self.scratch.cleanup()
 
 
 class Worker:
-    """A process that grades, and how it is asked."""
+    """A process that grades, and how it is asked.
 
-    def __init__(self, limits):
+    Parameters
+    ----------
+    limits : Limits
+    scratch : str
+        A folder for what it makes: it is killed in the end, and leaves that behind.
+    """
+
+    def __init__(self, limits, scratch):
         self.limits = limits
         ours, theirs = socket.socketpair()
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
@@ -129,6 +138,7 @@ class Worker:
                 stdout=subprocess.DEVNULL,
                 stderr=self.errors,
                 pass_fds=[theirs.fileno()],
+                env=os.environ | {"TMPDIR": scratch},
                 start_new_session=True,  # Ctrl-C is ours
             )
         self.connection = Connection(ours.detach())

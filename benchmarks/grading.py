@@ -248,11 +248,11 @@ def main():
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ["PYTHONPATH"] = str(ROOT)
     kept = options.output and options.output.exists()
-    found = (json.loads(options.output.read_text()) if kept else {"chapters": {}, "where": {}}) | machine()
+    found = (json.loads(options.output.read_text()) if kept else {"chapters": {}}) | machine()
     for chapter in options.chapters:
         print(f"{chapter}, {os.cpu_count()} cores", flush=True)
         found["chapters"][chapter] = measure(chapter, options.few, options.many, options.sizes, options.repeats)
-        found["where"][chapter] = where = where_it_goes(chapter, options.many)
+        found.setdefault("where", {})[chapter] = where = where_it_goes(chapter, options.many)
         print("  ".join(f"{step} {ms:.1f} ms" for step, ms in where.items()), flush=True)
         if options.output:
             options.output.write_text(json.dumps(found, indent=1) + "\n")

@@ -428,3 +428,13 @@ def test_times_that_are_none(course):
     assert not (course.folder / "autograded/student0/patchify/timestamp.txt").exists()
     assert last_line(course.run("grade")) == "7 submissions: 7 graded; 0 in this run"
     course.run("grade", "--gradebook", f"sqlite:///{course.folder}/another.db")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_leaves_nothing_in_the_temporary_folder(workers, course, tmp_path, monkeypatch):
+    small_class(course)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    course.command("grade", "--workers", workers)
+    assert os.listdir(scratch) == []
