@@ -7,6 +7,7 @@ Nothing here touches a gradebook or a file of the course, so a Dask worker can d
 import ast
 import functools
 import hashlib
+import importlib.util
 import re
 import threading
 import time
@@ -89,29 +90,39 @@ class Task:
 @functools.cache
 def version(chapter):
     """What a verdict depends on beside the submission: a hash of all code of the course that runs and judges it."""
-    paths, left = set(), [HERE / "grade.py", HERE / "inside.py", HERE / "cases" / f"{chapter}.py"]
+    paths, left = set(), _files("autograder.grade", "autograder.inside", f"autograder.cases.{chapter}")
     while left:
         path = left.pop()
-        if path not in paths and path.exists():
-            paths.add(path)
-            left += _imported(path)
+        paths.add(path)
+        left |= _imported(path) - paths
     digest = hashlib.sha256()
     for path in sorted(paths):
+        digest.update(f"{path.relative_to(HERE.parent)} {path.stat().st_size}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 
 def _imported(path):
-    """The files of the course that a file may import."""
-    names = []
+    """The files of the course that a file imports."""
+    package, names = ".".join(path.relative_to(HERE.parent).parent.parts), []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return [
-        HERE.parent / f"{name.replace('.', '/')}.py" for name in names if name.startswith(("autograder.", "solutions."))
-    ]
+        elif isinstance(node, ast.ImportFrom):
+            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            names += [f"{source}.{alias.name}" for alias in node.names]
+    return _files(*names)
+
+
+def _files(*names):
+    """The files of the course's modules of these names, with the packages that they lie in."""
+    files = set()
+    for name in names:
+        words = name.split(".")
+        if words[0] in ("autograder", "solutions"):
+            stems = [HERE.parent.joinpath(*words[:count]) for count in range(1, len(words) + 1)]
+            files |= {file for stem in stems for file in (stem / "__init__.py", stem.with_suffix(".py"))}
+    return {file for file in files if file.exists()}
 
 
 def grade(data, *, assignment=None, filename="", seed=0, limits=Limits()):

@@ -10,14 +10,47 @@ import pytest
 from build import STUDENTS, hand_in, notebook, submit
 
 ROOT = Path(__file__).parents[2]
-ASK = (
-    "import sys; sys.path.insert(0, '.'); from autograder.grade import version; print(version('{}'), version('sincos'))"
-)
+# Which versions change with each file of the course.
+ASK = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, ".")
+from autograder.grade import version
+def versions():
+    version.cache_clear()
+    return {chapter: version(chapter) for chapter in ("patchify", "sincos")}
+before, found = versions(), {}
+for path in map(Path, sys.argv[1:]):
+    kept = path.read_bytes()
+    path.write_bytes(kept + b"\\n# changed\\n")
+    now = versions()
+    found[str(path)] = [chapter for chapter in now if now[chapter] != before[chapter]]
+    path.write_bytes(kept)
+assert versions() == before
+print(json.dumps(found))
+"""
+# What Python has loaded when a submission has been graded, and what is bound into the sandbox.
+GRADE = """
+import json, sys, tempfile
+from pathlib import Path
+sys.path.insert(0, ".")
+from autograder import grade, sandbox
+verdict, _ = grade.grade(Path("ada.ipynb").read_bytes(), assignment="patchify")
+grade.close_sandbox()
+assert verdict["score"] == 12.0, verdict
+bound = [*sandbox._write_course(Path(tempfile.mkdtemp(dir="."))).glob("autograder/[!_]*")]
+files = [module.__file__ for name, module in sys.modules.items() if name.split(".")[0] in ("autograder", "solutions")]
+here = Path.cwd()
+print(json.dumps([*(f"autograder/{path.name}" for path in bound), *(str(Path(f).relative_to(here)) for f in files)]))
+"""
+SHOWN = ["classroom", "course", "export", "feedback", "generate", "gradebook", "preview", "report", "similar"]
 
 
-def versions(folder, chapter="patchify"):
-    command = [sys.executable, "-B", "-c", ASK.format(chapter)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
+def ask(folder, script, *paths):
+    command = [sys.executable, "-B", "-c", script, *paths]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -25,67 +58,66 @@ def clone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clone")
     for name in ("autograder", "solutions"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder, versions(folder)
+    return folder
 
 
-RUN_AND_JUDGE = ["calls", "cells", "compare", "exercise", "filter", "grade", "inside", "judge", "notebook", "sandbox",
-                 "wire"]  # fmt: skip
+@pytest.fixture(scope="module")
+def changing(clone):
+    patterns = ("autograder/*.py", "solutions/__init__.py", "autograder/cases/__init__.py", "**/patchify.py")
+    paths = [path for pattern in patterns for path in clone.glob(pattern)]
+    return ask(clone, ASK, *(str(path.relative_to(clone)) for path in paths))
 
 
-@pytest.mark.parametrize("name", RUN_AND_JUDGE)
-def test_code_that_runs_and_judges_is_in_every_version(clone, name):
-    folder, before = clone
-    path = folder / "autograder" / f"{name}.py"
-    text = path.read_text()
-    path.write_text(text + "\n# changed\n")
-    try:
-        assert all(now != then for now, then in zip(versions(folder), before, strict=True))
-    finally:
-        path.write_text(text)
+def test_whatever_grading_loads_is_in_the_version(clone, changing):
+    (clone / "ada.ipynb").write_text(json.dumps(notebook(STUDENTS["ada"])))
+    loaded = ask(clone, GRADE)
+    assert {"autograder/inside.py", "autograder/filter.py", "solutions/patchify.py"} <= {*loaded}
+    assert [path for path in loaded if "patchify" not in changing[path]] == []
+    # And what is no chapter's own is in every chapter's.
+    own = ("autograder/cases/patchify.py", "solutions/patchify.py")
+    assert [path for path in loaded if len(changing[path]) < 2 and path not in own] == []
 
 
-@pytest.mark.parametrize("name", ["autograder/cases/patchify.py", "solutions/patchify.py"])
-def test_what_belongs_to_a_chapter_is_in_its_version(clone, name):
-    folder, before = clone
-    path = folder / name
-    text = path.read_text()
-    path.write_text(text + "\n# changed\n")
-    try:
-        now = versions(folder)
-        assert now[0] != before[0] and now[1] == before[1]
-    finally:
-        path.write_text(text)
+def test_what_belongs_to_a_chapter_is_in_its_version(changing):
+    assert changing["autograder/cases/patchify.py"] == changing["solutions/patchify.py"] == ["patchify"]
 
 
-@pytest.mark.parametrize("name", ["autograder/feedback.py", "autograder/classroom.py", "autograder/export.py"])
-def test_what_only_shows_a_verdict_is_in_none(clone, name):
-    folder, before = clone
-    path = folder / name
-    text = path.read_text()
-    path.write_text(text + "\n# changed\n")
-    try:
-        assert versions(folder) == before
-    finally:
-        path.write_text(text)
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_only_shows_a_verdict_is_in_none(changing, name):
+    assert changing[f"autograder/{name}.py"] == []
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["from solutions import (\n    tokens,\n)", "import solutions.tokens", "from solutions.tokens import embed as e"],
+    ("line", "counts"),
+    [
+        ("from solutions import (\n    tokens,\n)", "solutions/tokens.py"),
+        ("import solutions.tokens", "solutions/tokens.py"),
+        ("import numpy, solutions.tokens as t", "solutions/tokens.py"),
+        ("from solutions.tokens import embed as e", "solutions/tokens.py"),
+        ("def later():\n    from solutions import tokens", "solutions/tokens.py"),
+        ("from . import tokens", "autograder/cases/tokens.py"),
+        ("from .tokens import embed", "autograder/cases/tokens.py"),
+        ("from .. import export", "autograder/export.py"),
+        ("from ..export import (\n    export as e,\n)", "autograder/export.py"),
+        ("from solutions import helpers", "solutions/helpers/__init__.py"),
+        ("import solutions.helpers.width", "solutions/helpers/__init__.py"),
+        ("import solutions.helpers.width", "solutions/helpers/width.py"),
+        ("from solutions.helpers.width import *", "solutions/helpers/width.py"),
+    ],
 )
-def test_imports_are_followed_however_they_are_written(clone, line):
-    folder, _ = clone
-    cases, solution = folder / "autograder/cases/patchify.py", folder / "solutions/tokens.py"
-    kept = cases.read_text(), solution.read_text()
-    cases.write_text(f"{kept[0]}\n{line}\n")
+def test_imports_are_followed_however_they_are_written(clone, line, counts):
+    cases, helpers = clone / "autograder/cases/patchify.py", clone / "solutions/helpers"
+    kept = cases.read_text()
     try:
-        before = versions(folder)
-        solution.write_text(kept[1] + "\n# changed\n")
-        now = versions(folder)
-        assert now[0] != before[0] and now[1] == before[1]
+        helpers.mkdir()
+        for name in ("__init__", "width"):
+            (helpers / f"{name}.py").write_text("")
+        assert ask(clone, ASK, counts) == {counts: []}
+        cases.write_text(f"{kept}\n{line}\n")
+        assert ask(clone, ASK, counts) == {counts: ["patchify"]}
     finally:
-        cases.write_text(kept[0])
-        solution.write_text(kept[1])
+        cases.write_text(kept)
+        shutil.rmtree(helpers)
 
 
 def allow(course, value):
