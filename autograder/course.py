@@ -1,6 +1,7 @@
 """A course as nbgrader has it: the folder that the commands are run in, with `nbgrader_config.py`."""
 
 import contextlib
+import functools
 import grp
 import hashlib
 import os
@@ -8,19 +9,17 @@ import pwd
 import stat
 import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
-from traitlets.config import Config, PyFileConfigLoader
+from traitlets import Bool, Enum, Int, List, Set, TraitError, Unicode, Union, validate
+from traitlets.config import Config, Configurable, PyFileConfigLoader
 
 from autograder.filter import ALL, ON_REQUEST
 
 
 def _is_text(value):
     return isinstance(value, str)
-
-
-def _are_calls(value):
-    return value == ALL or (isinstance(value, (list, tuple, set)) and all(name in ON_REQUEST for name in value))
 
 
 def _group_id(name):
@@ -33,12 +32,7 @@ def _group_id(name):
 CONFIG = "nbgrader_config.py"
 TRUST = "AUTOGRADER_TRUST"  # an account whose configuration is run as if it were one's own
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
-SETTINGS = {  # those that are read here: what is right, and in words
-    "Autograder.seed": (lambda value: type(value) is int and value >= 0, "a whole number, 0 or more"),
-    "Autograder.book": (_is_text, "text"),
-    "Autograder.course_version": (_is_text, "text"),
-    "Autograder.allowed_system_calls": (_are_calls, f"a list of names from {', '.join(sorted(ON_REQUEST))}; or 'all'"),
-    "Autograder.group": (lambda value: value == "" or _group_id(value) is not None, "a group of this machine, or ''"),
+NBGRADERS = {  # those of nbgrader's settings that are read here: what is right, and in words
     "CourseDirectory.course_id": (_is_text, "text"),
     "CourseDirectory.db_url": (
         lambda value: _is_text(value) and "://" in value,
@@ -54,6 +48,69 @@ class CommandError(Exception):
 
 class Distrusted(CommandError):
     """A configuration that is not run; the text says why."""
+
+
+class Autograder(Configurable):
+    """The settings `c.Autograder` of `nbgrader_config.py`. What is right for each stands in its help."""
+
+    seed = Int(0, min=0, help="a whole number, 0 or more").tag(config=True)
+    seed_per_student = Bool(False, help="True or False, without quotation marks").tag(config=True)
+    group = Unicode("", help="a group of this machine, or ''").tag(config=True)
+    course_version = Unicode("", help="a version of the course as text, or ''").tag(config=True)
+    book = Unicode("", help="an address that begins with https:// or http://, or ''").tag(config=True)
+    allowed_system_calls = Union(
+        [Enum([ALL]), List(Enum(sorted(ON_REQUEST))), Set(Enum(sorted(ON_REQUEST)))],
+        default_value=[],
+        help=f"a list of names from {', '.join(sorted(ON_REQUEST))}; or 'all'",
+    ).tag(config=True)
+
+    @validate("seed")
+    def _no_truth_value(self, proposal):
+        if isinstance(proposal.value, bool):
+            raise TraitError
+        return proposal.value
+
+    @validate("group")
+    def _of_this_machine(self, proposal):
+        if proposal.value and _group_id(proposal.value) is None:
+            raise TraitError
+        return proposal.value
+
+    @validate("book")
+    def _on_the_web(self, proposal):
+        if proposal.value and not proposal.value.startswith(("https://", "http://")):
+            raise TraitError
+        return proposal.value
+
+    @classmethod
+    def read(cls, config):
+        """The settings that a configuration makes.
+
+        Raises
+        ------
+        CommandError
+            One has a name that is not known, or a value that is not right.
+        """
+        known = cls.class_trait_names(config=True)
+        for section, made in config.items():
+            ours = [f"c.Autograder.{name}" for name in known if isinstance(made, Config) and name in made]
+            alike = get_close_matches(section.casefold(), ["autograder"], cutoff=0.8)
+            # nbgrader has an Autograde of its own, with other settings.
+            if section != "Autograder" and alike and (ours or section not in ("Autograde", "AutogradeApp")):
+                meant = " and ".join(ours) or "c.Autograder"
+                raise CommandError(f"{CONFIG}: c.{section} is not where settings are read; did you mean {meant}?")
+        settings = cls()
+        for name, value in config.Autograder.items():
+            if name not in known:
+                alike = get_close_matches(name.casefold(), known, n=1)
+                helps = f"did you mean c.Autograder.{alike[0]}?" if alike else f"there are {', '.join(sorted(known))}"
+                raise CommandError(f"{CONFIG}: c.Autograder.{name} = {value!r}: there is no such setting; {helps}")
+            try:
+                setattr(settings, name, value)
+            except TraitError:
+                wanted = cls.class_traits()[name].help
+                raise CommandError(f"{CONFIG}: c.Autograder.{name} = {value!r}, which must be {wanted}") from None
+        return settings
 
 
 @dataclass(frozen=True)
@@ -92,12 +149,19 @@ class Course:
             config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
         except Exception as error:  # it is a program, and may do anything
             raise CommandError(f"nbgrader_config.py: {type(error).__name__}: {error}") from error
-        for setting, (right, wanted) in SETTINGS.items():
+        for setting, (right, wanted) in NBGRADERS.items():
             section, name = setting.split(".")
             if name in config[section] and not right(config[section][name]):
                 value = config[section][name]
                 raise CommandError(f"nbgrader_config.py: c.{setting} = {value!r}, which must be {wanted}")
-        return cls(root, config)
+        course = cls(root, config)
+        course.settings  # noqa: B018, what is wrong is told before anything is done
+        return course
+
+    @functools.cached_property
+    def settings(self):
+        """The settings `c.Autograder`, as `Autograder.read` checks them."""
+        return Autograder.read(self.config)
 
     def folder(self, step):
         """The folder of one of nbgrader's steps, which are STEPS."""
@@ -115,11 +179,11 @@ class Course:
     @property
     def seed(self):
         """What hidden cases are drawn from. A class keeps its own secret: `c.Autograder.seed`."""
-        return self.config.Autograder.get("seed", 0)
+        return self.settings.seed
 
     def seed_for(self, student, seed):
         """The seed of a student: the class's, or one of their own where `c.Autograder.seed_per_student` is set."""
-        if not self.config.Autograder.get("seed_per_student", False):
+        if not self.settings.seed_per_student:
             return seed
         size = 4 if seed < 1 << 32 else 16  # as large as the class's: those of old classes stay what they were
         return int.from_bytes(hashlib.sha256(f"{seed} {student}".encode()).digest()[:size])
@@ -127,23 +191,23 @@ class Course:
     @property
     def allowed_system_calls(self):
         """What submissions may ask of the kernel beside the usual: `c.Autograder.allowed_system_calls`."""
-        calls = self.config.Autograder.get("allowed_system_calls", ())
+        calls = self.settings.allowed_system_calls
         return calls if calls == ALL else tuple(sorted(calls))
 
     @property
     def course_version(self):
         """The version of the course that a class keeps to, or "" for any: `c.Autograder.course_version`."""
-        return self.config.Autograder.get("course_version", "")
+        return self.settings.course_version
 
     @property
     def book(self):
         """Where the book lies on the web, for the links in the feedback, or "": `c.Autograder.book`."""
-        return self.config.Autograder.get("book", "")
+        return self.settings.book
 
     @property
     def group(self):
         """The id of the group that may read and write the class's files, or None: `c.Autograder.group`."""
-        return _group_id(self.config.Autograder.get("group", ""))
+        return _group_id(self.settings.group)
 
     @contextlib.contextmanager
     def private(self):

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 from build import STUDENTS, notebook, submit
+from traitlets.config import Config
+
+from autograder.course import Course
 
 ROOT = Path(__file__).parents[2]
 NOT_UTF8 = os.fsdecode(b"h\xff.ipynb")
@@ -171,10 +174,6 @@ def test_files_of_any_kind_have_a_status(kept, command, name):
 @pytest.mark.parametrize(
     "setting",
     [
-        "Autograder.seed = 'secret'",
-        "Autograder.seed = -1",
-        "Autograder.seed = None",
-        "Autograder.book = 5",
         "CourseDirectory.db_url = 5",
         "CourseDirectory.db_url = 'grades.db'",
         "CourseDirectory.submitted_directory = 5",
@@ -188,6 +187,67 @@ def test_settings_that_are_none_are_named(course, setting):
     done = course.run("grade", status=1)
     assert "Traceback" not in done.stderr
     assert setting.partition(" ")[0] in done.stderr.strip().splitlines()[-1], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "wanted"),
+    [
+        ("seed", ["secret", "5", -1, None, 1.5, True, [1]], "a whole number, 0 or more"),
+        ("seed_per_student", ["False", "True", "", 2, None, []], "True or False"),
+        ("group", ["no such group", 5, None, ["users"]], "a group of this machine"),
+        ("course_version", [0.1, None, ["0.1.0"]], "a version of the course"),
+        ("book", [5, None, "example.org/book", "ftp://example.org", "javascript:alert(1)"], "https://"),
+        ("allowed_system_calls", ["memfd_create", ["memfd_creat"], True, None, [5], {"mbind": 1}], "memfd_create"),
+    ],
+)
+def test_a_value_that_a_setting_cannot_have(course, name, values, wanted):
+    """The message has the setting, the value and what would be right, and nothing is done."""
+    submit(course.folder, "ada", notebook())
+    path = course.folder / "nbgrader_config.py"
+    text = path.read_text()
+    for value in values:
+        path.write_text(f"{text}\nc.Autograder.{name} = {value!r}\n")
+        said = course.run("grade", status=1).stderr.strip().splitlines()[-1]
+        assert f"c.Autograder.{name} = {value!r}, which must be " in said and wanted in said
+        assert not (course.folder / "autograded").exists() and not (course.folder / "gradebook.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "helps"),
+    [
+        ("c.Autograder.sead = 5", "did you mean c.Autograder.seed?"),
+        ("c.Autograder.seed_per_students = True", "did you mean c.Autograder.seed_per_student?"),
+        ("c.Autograder.allow_system_calls = []", "did you mean c.Autograder.allowed_system_calls?"),
+        ("c.Autograder.penalty = 5", "allowed_system_calls, book, course_version, group, seed, seed_per_student"),
+        ("c.Autogarder.seed = 5", "did you mean c.Autograder.seed?"),
+        ("c.Autogrder.sead = 5", "did you mean c.Autograder?"),
+        ("c.autograder.seed = 5", "did you mean c.Autograder"),
+        ("c.AutoGrader.seed = 5", "did you mean c.Autograder.seed?"),
+        ("c.Autograde.group = 'users'", "did you mean c.Autograder.group?"),
+    ],
+)
+def test_a_setting_that_there_is_not(course, line, helps):
+    submit(course.folder, "ada", notebook())
+    with open(course.folder / "nbgrader_config.py", "a") as file:
+        file.write(f"\n{line}\n")
+    said = course.run("grade", status=1).stderr.strip().splitlines()[-1]
+    assert said.startswith("autograder grade: nbgrader_config.py: ") and helps in said
+    assert line.partition(" =")[0].rpartition(".")[0] in said
+    assert not (course.folder / "autograded").exists()
+
+
+def test_settings_that_are_right_are_taken(tmp_path):
+    """And those of nbgrader's own programs are left to them."""
+    made = {"seed": 1 << 127, "seed_per_student": True, "course_version": "9.9", "book": "https://example.org/book"}
+    course = Course(tmp_path, Config({"Autograder": made, "Autograde": {"force": True}, "AutogradeApp": {"x": 5}}))
+    assert {name: getattr(course.settings, name) for name in made} == made
+    assert course.group is None
+    for calls in (["mbind"], {"mbind"}, ("mbind",)):
+        allowing = Course(tmp_path, Config({"Autograder": {"allowed_system_calls": calls}}))
+        assert allowing.allowed_system_calls == ("mbind",)
+    plain = Course(tmp_path, Config())
+    assert (plain.seed, plain.book, plain.group, plain.allowed_system_calls) == (0, "", None, ())
+    assert plain.seed_for("ada", 7) == 7 != course.seed_for("ada", 7)
 
 
 def test_a_configuration_that_is_a_folder(course):
