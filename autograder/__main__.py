@@ -373,11 +373,13 @@ def _report(options, course):
 def _similar(options, course):
     from autograder.similar import as_page, similar
 
-    pairs = similar(course, options.threshold, options.assignment)
+    pairs, left_out = similar(course, options.threshold, options.assignment)
     path = options.output or Path("similar.html")
-    _output(as_page(pairs), path, course)
+    _output(as_page(pairs, left_out), path, course)
     for pair in pairs:
         clean.say(f"{pair['assignment']}: {' and '.join(pair['students'])}, {pair['similarity']:.0%}")
+    if left_out:
+        clean.say(f"… and {left_out} more pairs that are less similar")
     clean.say(f"{len(pairs)} pair{'s' * (len(pairs) != 1)} to look at, which is no verdict: {path}")
 
 

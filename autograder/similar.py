@@ -14,6 +14,7 @@ import keyword
 import tokenize
 from collections import Counter
 from difflib import SequenceMatcher
+from hashlib import blake2b
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -30,6 +31,8 @@ from autograder.source import exercise_texts
 LENGTH = 5  # tokens in a sequence
 LEAST = 80.0  # bits that a pair must share: less is what two short answers share by chance
 MOST = 100  # pairs that are shown
+KEPT_PAIRS = 10_000  # that are listed, of a chapter
+AT_ONCE = 1 << 22  # pairs that are reckoned at a time
 MOST_LINES = 1000  # of a function on the page
 KEPT = {*keyword.kwlist, *dir(builtins), "np", "numpy", "scipy", "torch"}  # names that say what is done
 SKIPPED = {tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING}
@@ -49,32 +52,35 @@ def similar(course, threshold=0.5, assignment=None):
 
     Returns
     -------
-    list of dict
+    pairs : list of dict
         `assignment`, `students` (two), `similarity` (0 to 1), `bits` (shared), and `passages`: for each exercise in
         which they share something its `name`, `bits`, and the `sources` of the two functions.
+    left_out : int
+        How many pairs there are besides: of a chapter, 10,000 are kept.
 
     Raises
     ------
     CommandError
         Nothing has been graded.
     """
-    pairs, graded = [], False
+    pairs, left_out, graded = [], 0, False
     for chapter in [assignment] if assignment else CHAPTERS:
         works = _works(course.folder("autograded"), chapter)
         graded = graded or bool(works)
-        pairs += _pairs(chapter, works, threshold)
+        found, more = _pairs(chapter, works, threshold)
+        pairs, left_out = pairs + found, left_out + more
     if not graded:
         raise CommandError(f"nothing has been graded yet{f' for {assignment}' if assignment else ''}")
-    return sorted(pairs, key=lambda pair: (-pair["similarity"], -pair["bits"], pair["students"]))
+    return sorted(pairs, key=lambda pair: (-pair["similarity"], -pair["bits"], pair["students"])), left_out
 
 
-def as_page(pairs):
-    """The pairs as an HTML page of its own, passages side by side."""
+def as_page(pairs, left_out=0):
+    """The pairs as an HTML page of its own, passages side by side; it says how many are left out."""
     shown = [
         pair | {"passages": [passage | {"rows": _side_by_side(*passage["sources"])} for passage in pair["passages"]]}
         for pair in pairs[:MOST]
     ]
-    return page("Similar submissions", "similar.html", pairs=shown, left_out=len(pairs) - len(shown))
+    return page("Similar submissions", "similar.html", pairs=shown, left_out=left_out + len(pairs) - len(shown))
 
 
 def _works(folder, chapter):
@@ -144,45 +150,68 @@ def sequences(source):
 
 
 def _pairs(chapter, works, threshold):
+    """The pairs of a chapter, at most KEPT_PAIRS and those the most similar, and how many more there are."""
     if len(works) < 2:
-        return []
+        return [], 0
     known = {name: sequences(text.solution) | sequences(text.stub) for name, text in exercise_texts(chapter).items()}
     students = list(works)
-    own = [
-        {(name, sequence) for name, source in works[s].items() for sequence in sequences(source) - known[name]}
-        for s in students
-    ]
-    counts = Counter(item for items in own for item in items)
-    weights = {item: max(0.0, np.log2((len(students) + 1) / (2 * count))) for item, count in counts.items()}
-    columns = {item: number for number, item in enumerate(weights)}
-    lengths = np.cumsum([0, *map(len, own)])
-    has = csr_array(
-        (np.ones(lengths[-1]), [columns[item] for items in own for item in items], lengths),
-        shape=(len(students), len(columns)),
+    own = [{name: _numbers(name, sequences(text) - known[name]) for name, text in works[s].items()} for s in students]
+    lengths = np.cumsum([0, *(sum(map(len, parts.values())) for parts in own)])
+    everything = [numbers for parts in own for numbers in parts.values()]
+    numbers, columns, counts = np.unique(
+        np.concatenate([np.empty(0, np.uint64), *everything]), return_inverse=True, return_counts=True
     )
-    shared = ((has * np.array([*weights.values()])) @ has.T).toarray()  # (students, students), in bits
-    total = shared.diagonal()
+    weights = np.maximum(0.0, np.log2((len(students) + 1) / (2 * counts)))
+    has = csr_array((np.ones(lengths[-1]), columns, lengths), shape=(len(students), len(numbers)))
+    has.sort_indices()  # equal answers are added up in the same order: they are equal to the last bit
+    found, left_out = _alike(has[:, weights > 0], weights[weights > 0], threshold)
     pairs = []
-    for i, j in zip(*np.nonzero(np.triu(shared >= LEAST, 1)), strict=True):
-        similarity = shared[i, j] / (total[i] + total[j] - shared[i, j])
-        if similarity >= threshold:
-            bits = Counter()
-            for name, sequence in own[i] & own[j]:
-                bits[name] += float(weights[name, sequence])
-            pairs.append(
-                {
-                    "assignment": chapter,
-                    "students": [students[i], students[j]],
-                    "similarity": float(similarity),
-                    "bits": float(shared[i, j]),
-                    "passages": [
-                        {"name": name, "bits": its, "sources": [works[students[i]][name], works[students[j]][name]]}
-                        for name, its in bits.most_common()
-                        if its >= 1
-                    ],
-                }
-            )
-    return pairs
+    for i, j, similarity, shared in found:
+        bits = Counter()
+        for name in own[i].keys() & own[j].keys():
+            both = np.intersect1d(own[i][name], own[j][name], assume_unique=True)
+            bits[name] = float(weights[np.searchsorted(numbers, both)].sum())
+        pairs.append(
+            {
+                "assignment": chapter,
+                "students": [students[i], students[j]],
+                "similarity": similarity,
+                "bits": shared,
+                "passages": [
+                    {"name": name, "bits": its, "sources": [works[students[i]][name], works[students[j]][name]]}
+                    for name, its in bits.most_common()
+                    if its >= 1
+                ],
+            }
+        )
+    return pairs, left_out
+
+
+def _numbers(name, found):
+    """A number of 64 bits for each sequence of an exercise: a large class's sequences themselves take gigabytes."""
+    digests = b"".join(blake2b(repr((name, sequence)).encode(), digest_size=8).digest() for sequence in found)
+    return np.frombuffer(digests, np.uint64)
+
+
+def _alike(has, weights, threshold):
+    """The most similar pairs as (row, row, similarity, bits), and how many are left out.
+
+    What each shares with each is reckoned for a few students at a time: a class of 100,000 would take 80 GB.
+    """
+    others, total = has.T.tocsc(), has @ weights
+    best, count = np.empty((0, 4)), 0
+    at_once = max(1, AT_ONCE // len(total))
+    for start in range(0, len(total), at_once):
+        some = has[start : start + at_once] * weights
+        shared = (some @ others[:, start:]).toarray()
+        i, j = np.nonzero(np.triu(shared >= LEAST, 1))
+        bits, i, j = shared[i, j], i + start, j + start
+        similarity = bits / (total[i] + total[j] - bits)
+        enough = similarity >= threshold
+        count += np.count_nonzero(enough)
+        best = np.concatenate([best, np.stack([i, j, similarity, bits], axis=1)[enough]])
+        best = best[np.lexsort((best[:, 1], best[:, 0], -best[:, 3], -best[:, 2]))][:KEPT_PAIRS]
+    return [(int(i), int(j), float(s), float(b)) for i, j, s, b in best], count - len(best)
 
 
 def _side_by_side(left, right):
