@@ -36,6 +36,11 @@ def is_right(content, filename="patchify.ipynb", limits=USUAL):
     return verdict
 
 
+def statuses(verdict):
+    """Of the functions that the sample class writes; the chapter may have more."""
+    return [row["status"] for row in verdict["exercises"] if row["name"] in NAMES]
+
+
 def told(verdict, pattern):
     return any(re.search(pattern, repair) for repair in verdict["repairs"])
 
@@ -273,7 +278,7 @@ def test_a_syntax_error_among_right_functions_in_one_cell(right):
     sources[1] = "def unpatchify(patches, H, W, P):\n    return patches patches\n"
     right["cells"] = [code("import numpy as np\n" + "\n\n".join(sources))]
     verdict = verdict_on(right)
-    assert [row["status"] for row in verdict["exercises"]] == ["passed", "not found", "passed", "passed"]
+    assert statuses(verdict) == ["passed", "not found", "passed", "passed"]
     assert told(verdict, "can be read all the same")
 
 
@@ -365,5 +370,5 @@ def test_a_cell_that_never_ends(right, where):
 def test_a_function_that_never_ends_is_named(right):
     cell(right, "unpatchify")["source"] = "def unpatchify(patches, H, W, P):\n    while True:\n        pass"
     verdict = verdict_on(right, limits=SHORT)
-    assert [row["status"] for row in verdict["exercises"]] == ["passed", "timed out", "passed", "passed"]
+    assert statuses(verdict) == ["passed", "timed out", "passed", "passed"]
     assert (verdict["status"], verdict["score"]) == ("graded", 10.0)
