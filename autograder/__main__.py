@@ -15,13 +15,18 @@ from pathlib import Path
 from traitlets.config import Config
 
 from autograder import clean
-from autograder.course import CONFIG, CommandError, Course, Distrusted, is_open
+from autograder.course import CONFIG, STEPS, CommandError, Course, Distrusted, is_open
 from autograder.exercise import CHAPTERS
 
 
 def main(arguments=None):
     """Run a command; returns the exit status."""
-    options = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser = _parser()
+    for argument in arguments:
+        if argument.startswith("-") and len(argument) > 1 and os.path.lexists(argument):
+            parser.error(f"{argument} is the name of a file here, and would be an option: write ./* and not *")
+    options = parser.parse_args(arguments)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows fewer characters than a student's name
     try:
@@ -43,6 +48,13 @@ def main(arguments=None):
         return 1
 
 
+class _Parser(argparse.ArgumentParser):
+    """One whose complaints, which quote what was typed or what a `*` became, leave a terminal as it is."""
+
+    def error(self, message):
+        self.exit(2, f"{self.format_usage()}{self.prog}: error: {clean.line(message)}\n")
+
+
 def _parser():
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--gradebook", metavar="URL", type=_url, help="default: the course's (nbgrader_config.py)")
@@ -56,7 +68,7 @@ def _parser():
     limits.add_argument("--memory-limit", metavar="MB", type=_number(int, 64, 1 << 20), default=1024,
                         help="for one submission (default 1024)")  # fmt: skip
 
-    parser = argparse.ArgumentParser(prog="python -m autograder", description="Grade the course's exercises.")
+    parser = _Parser(prog="python -m autograder", description="Grade the course's exercises.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name, run, help, *parents):
@@ -115,11 +127,19 @@ def _no_course():
     return Course(Path.cwd(), Config())
 
 
-def _course_or_none():
-    """The course here, but for a folder of notebooks: what else lies among them may be a student's, too."""
+def _course_for(notebook):
+    """The course here, but for a folder of notebooks: what else lies among them may be a student's, too.
+
+    So may what lies above the notebook, as where an archive was unpacked, unless it is in a folder of a class.
+    """
+    here, place = Path.cwd(), notebook.absolute()
     try:
-        if (Path.cwd() / CONFIG).exists() and any(Path.cwd().glob("*.ipynb")):
-            raise Distrusted(f"{CONFIG} lies among notebooks")
+        if (here / CONFIG).exists():
+            below = place.relative_to(here).parts[0] if place.is_relative_to(here) else None
+            if any(path.suffix.lower() == ".ipynb" for path in here.iterdir()):
+                raise Distrusted(f"{CONFIG} lies among notebooks")
+            if below not in (None, *STEPS, "downloaded"):
+                raise Distrusted(f"{CONFIG} lies above a notebook that is in no folder of a class")
         return Course.here()
     except Distrusted as reason:
         clean.say(f"warning: {reason}; it is not read, and the seed is --seed or 0", error=True)
@@ -280,7 +300,7 @@ def _grade_file(options, course):
     from autograder.sandbox import SandboxUnavailable
 
     data = _bytes(options.notebook)
-    course = _course_or_none()  # after that: who named no notebook need not hear of the seed
+    course = _course_for(options.notebook)  # after that: who named no notebook need not hear of the seed
     _warn(options)
     try:
         verdict, _ = grade(

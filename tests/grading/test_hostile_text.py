@@ -199,3 +199,15 @@ def test_a_restored_notebook_can_be_shown(course):
 )  # fmt: skip
 def test_cells_that_are_no_formula(value, cell):
     assert clean.cell(value) == cell
+
+
+WRONGLY = ["inspect a.ipynb", "list --student x", "grade --", ""]
+
+
+@pytest.mark.parametrize("start", WRONGLY)
+def test_what_is_typed_wrongly_is_quoted_clean(course, start):
+    """As where a shell put the names of files for `*`."""
+    *words, last = start.split(" ")
+    words, last = ([*words, last], "") if start and last != "--" else (words, last)
+    told = course.run(*words, f"{last}{HOSTILE}{FORGED}", status=2).stderr
+    assert not hidden(told) and "\npatchify: passed" not in told

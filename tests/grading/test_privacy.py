@@ -148,6 +148,31 @@ def test_nothing_is_run_that_lies_in_a_folder_of_students_files(planted, command
         assert "lies among notebooks; it is not read" in done.stderr
 
 
+@pytest.mark.parametrize("beside", ["p.IPYNB", "readme.txt"])
+@pytest.mark.parametrize("place", ["work/patchify.ipynb", "a/submitted/patchify.ipynb"])
+def test_a_configuration_above_notebooks_is_not_run(planted, place, beside):
+    """As after an archive was unpacked: the folder is the teacher's, what lies in it is not."""
+    folder, mark = planted
+    (folder / place).parent.mkdir(parents=True)
+    (folder / "patchify.ipynb").rename(folder / place)
+    (folder / beside).touch()
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    command = [sys.executable, "-m", "autograder", "grade-file", place]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert not mark.exists(), mark.read_text()
+    assert "12.00 / 12" in done.stdout and "it is not read" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["inspect", "grade-file"])
+@pytest.mark.parametrize("name", ["--isolation=none", "--iso=none", "--time-limit=3600", "--json", "-h"])
+def test_the_name_of_a_file_is_no_option(course, name, command):
+    """A shell puts the names of all files for `*`, and among them are students' files."""
+    (course.folder / "patchify.ipynb").write_text(json.dumps(notebook(STUDENTS["ada"])))
+    (course.folder / name).touch()
+    done = course.run(command, name, "patchify.ipynb", status=2)
+    assert done.stdout == "" and f"{name} is the name of a file here" in done.stderr and "write ./*" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["grade", "export", "report", "similar", "list", "doctor"])
 def test_modules_in_the_folder_of_a_class_stand_for_nothing_installed(course, planted, command):
     """The class's configuration is run, which is documented; what lies beside it is not."""
