@@ -115,11 +115,12 @@ lab: $(VENV)/.ready exercises
 grade: $(VENV)/.ready
 	$(BIN)/python -m autograder grade
 
+# A worker for each core; a file's tests stay together, for they share what is slow to make.
 test: $(VENV)/.ready system
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-all: $(VENV)/.ready system
-	$(BIN)/python -m pytest -m ''
+	$(BIN)/python -m pytest -m '' -n auto --dist loadfile
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -1,10 +1,14 @@
 """The built site, for the tests of its pages: made once, and only when its sources have changed."""
 
+import contextlib
+import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -30,27 +34,70 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: "site" in item.fixturenames)  # the others run while the site is built
 
 
-@pytest.fixture(scope="session", autouse=True)
-def building(request):
-    """The site's build, if one is needed, beside the first tests: it keeps one core busy for minutes."""
-    needed = any("site" in item.fixturenames for item in request.session.items)
-    if not needed or not is_stale():
-        yield None
-        return
-    command = [sys.executable, ROOT / "book" / "build.py", "build", "--all", "-n", "-W", "--keep-going", ROOT]
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
-        process.log = log
-        yield process
-        process.kill()  # where the tests were stopped before it was through
-        process.wait()
+class Build:
+    """The site's build, beside the first tests: it keeps one core busy for minutes.
+
+    Attributes
+    ----------
+    folder : path
+        `log` in it is what it says, `status` its exit status once it has ended: other processes wait for it.
+    """
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp()
+        build = [sys.executable, ROOT / "book" / "build.py", "build", "--all", "-n", "-W", "--keep-going", ROOT]
+        script = 'cd "$0"; "$@" >log 2>&1; echo $? >status.new; mv status.new status'
+        command = ["sh", "-c", script, self.folder, *build]
+        self.process = subprocess.Popen(command, start_new_session=True)
+
+    def end(self):
+        with contextlib.suppress(ProcessLookupError):  # where the tests were stopped before it was through
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+
+BUILD = pytest.StashKey()
+
+
+def begin(config):
+    if is_stale():
+        config.stash[BUILD] = Build()
+
+
+def pytest_sessionstart(session):
+    if session.config.getoption("numprocesses", None):  # what its workers will run is not known here: the whole suite
+        begin(session.config)
+
+
+def pytest_collection_finish(session):
+    alone = not hasattr(session.config, "workerinput") and not session.config.getoption("numprocesses", None)
+    if alone and any("site" in item.fixturenames for item in session.items):
+        begin(session.config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    build = node.config.stash.get(BUILD, None)
+    node.workerinput["build"] = build and build.folder
+
+
+def pytest_unconfigure(config):
+    if BUILD in config.stash:
+        config.stash[BUILD].end()
 
 
 @pytest.fixture(scope="session")
-def site(building):
-    if building and building.wait():
-        building.log.seek(0)
-        pytest.fail(f"the site was not built:\n{building.log.read()[-6000:]}")
+def site(pytestconfig):
+    """The folder of the built site."""
+    build = pytestconfig.stash.get(BUILD, None)
+    folder = build.folder if build else getattr(pytestconfig, "workerinput", {}).get("build")
+    if folder:
+        status = Path(folder, "status")
+        while not status.exists():
+            time.sleep(0.2)
+        if status.read_text().strip() != "0":
+            pytest.fail(f"the site was not built:\n{Path(folder, 'log').read_text(errors='replace')[-6000:]}")
     return HTML
 
 
@@ -62,6 +109,12 @@ def npm():
         if not shutil.which("npm"):
             pytest.skip(f"npm, which brings {package}, is not here")
         folder = ROOT / "_build" / "npm" / package
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with open(folder.parent / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the tests run in several processes
+            return install(package, folder)
+
+    def install(package, folder):
         if not (folder / "node_modules").exists():
             folder.mkdir(parents=True, exist_ok=True)
             command = ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", folder, package]
