@@ -414,6 +414,9 @@ def _output(text, path, course):
         return
     try:
         if path.is_file():  # open to all, perhaps, from an earlier version; a pipe or a terminal stays as it is
+            about = path.stat()
+            if os.geteuid() not in (0, about.st_uid) and course.group != about.st_gid:
+                raise CommandError(f"{path} belongs to another account, which could read what is written there")
             course.close(path)
         path.write_text(text, "utf-8", newline="")
     except OSError as error:

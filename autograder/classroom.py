@@ -296,6 +296,8 @@ def _find(course, submitted, assignment, student, seed):
             continue
         try:
             found, passed = _look(course, home, assignment, seed)
+        except NotReadable as reason:
+            found, passed = [_unopened(home, assignment, seed, problem=str(reason))], []
         except OSError as error:
             found, passed = [_unopened(home, assignment, seed, problem=_why(error))], []
         except Exception as error:

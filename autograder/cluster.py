@@ -8,7 +8,7 @@ import dask
 from distributed import Client, as_completed
 
 from autograder.course import CommandError
-from autograder.grade import grade_task, not_graded, prove_sandbox
+from autograder.grade import fault, grade_task, not_graded, prove_sandbox
 from autograder.sandbox import SandboxUnavailable
 
 BATCH = 8  # submissions that travel together at most
@@ -58,18 +58,28 @@ def spread(todo, task, limits, scheduler):
 
 
 def _run(client, todo, task, limits):
-    left = list(reversed(todo))
+    left, ended, proved = list(reversed(todo)), [], False
     workers = max(1, sum(client.nthreads().values()))
     size = max(1, min(BATCH, len(todo) // (4 * workers)))
     doing, tries = {}, Counter()
     finished = as_completed(loop=client.loop, with_results=True, raise_errors=False)
 
     def submit(batch):
-        if batch:
-            tries.update(batch)
-            future = client.submit(_grade_batch, [task(one) for one in batch], limits, pure=False)
-            doing[future] = batch
+        tasks = {}
+        for one in batch:
+            try:
+                tasks[one] = task(one)
+            except Exception as error:
+                end(one, fault("reading it", error))
+        if tasks:
+            tries.update(tasks.keys())
+            future = client.submit(_grade_batch, [*tasks.values()], limits, pure=False)
+            doing[future] = [*tasks]
             finished.add(future)
+
+    def end(one, reason):
+        verdict = not_graded(reason, assignment=one.assignment, seed=one.seed, limits=limits)
+        ended.append((one, verdict, None, 0.0))
 
     def following():
         batch, weight = [], 0
@@ -80,31 +90,36 @@ def _run(client, todo, task, limits):
 
     for _ in range(AHEAD * workers):
         submit(following())
-    while doing:
-        while not finished.has_ready():
+    while doing or ended:
+        while ended:
+            yield ended.pop()
+        while doing and not finished.has_ready():
             time.sleep(POLL)
             if client.status == "closed":
                 raise CommandError("the Dask scheduler has gone: start it, and the same command goes on from there")
             # A scheduler that was started again knows nothing of what the one before it was given.
             for future in [future for future in doing if future.status == "lost"]:
                 submit(doing.pop(future))
+        if not doing:
+            continue
         future, result = next(finished)
         batch = doing.pop(future, ())
         submit(following())
         if future.status == "finished":
+            proved = True
             for one, graded in zip(batch, result, strict=False):
                 yield one, *graded
             continue
         error = result[1] if future.status == "error" else None
-        if isinstance(error, SandboxUnavailable):
+        if isinstance(error, SandboxUnavailable) and not proved:
             raise error
         for one in batch:  # on its own, so that none suffers for its neighbour
-            if len(batch) > 1 or (error is None and tries[one] < TRIES):
+            if isinstance(error, SandboxUnavailable):
+                end(one, f"the sandbox could not be had: {error}")
+            elif len(batch) > 1 or (error is None and tries[one] < TRIES):
                 submit([one])
             else:
-                reason = f"its worker was lost each time it was graded ({error!r}): has it enough memory?"
-                verdict = not_graded(reason, assignment=one.assignment, seed=one.seed, limits=limits)
-                yield one, verdict, None, 0.0
+                end(one, f"its worker was lost each time it was graded ({error!r}): has it enough memory?")
 
 
 def _grade_batch(tasks, limits):

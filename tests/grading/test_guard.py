@@ -373,3 +373,50 @@ def test_the_processes_that_grade_listen_nowhere(course):
     finally:
         run.send_signal(signal.SIGINT)
         run.wait()
+
+
+def test_dask_stops_for_no_submission(course, monkeypatch):
+    """A sandbox that cannot be had once it has worked, and a file that cannot be read, are one submission's matter."""
+    from distributed import LocalCluster
+
+    from autograder import cluster
+
+    for name in ("ada", "bo", "dana", "emil"):
+        submit(course.folder, name, notebook(STUDENTS["ada"]))
+    looked = []
+
+    def prove(limits):
+        looked.append(limits)
+        if len(looked) == 3:
+            raise SandboxUnavailable("no room")
+
+    whole = classroom._task
+
+    def task(one):
+        if one.student == "bo":
+            raise KeyError("nobody thought of it")
+        return whole(one)
+
+    monkeypatch.setattr(cluster, "prove_sandbox", prove)
+    monkeypatch.setattr(cluster, "BATCH", 1)
+    monkeypatch.setattr(classroom, "_task", task)
+    with LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None) as local:
+        course.run("grade", "--scheduler", local.scheduler_address, status=1)
+    reasons = [course.verdict(name)["reason"] for name in ("ada", "bo", "dana", "emil")]
+    assert sorted(map(str, reasons)) == [
+        "None",
+        "None",
+        "reading it failed (KeyError: 'nobody thought of it')",
+        "the sandbox could not be had: no room",
+    ]
+
+
+def test_a_students_folder_of_too_many_files_is_not_readable(course):
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    home = course.folder / "submitted" / "many"
+    home.mkdir()
+    for number in range(classroom.MAX_ENTRIES + 1):
+        (home / f"f{number}").touch()
+    done = course.run("grade")
+    assert done.stdout.splitlines()[-1] == "2 submissions: 1 not readable, 1 graded; 2 in this run"
+    assert "more than 5,000 files" in (course.folder / "autograded" / "grading.log").read_text()

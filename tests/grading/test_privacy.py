@@ -232,3 +232,14 @@ def test_a_configuration_that_another_account_can_write_is_not_run(course, whose
     if whose in ("file", "link", "folder"):
         monkeypatch.setenv(settings.TRUST, "nobody")
         assert "nothing has been graded" in course.run("list", status=1).stderr
+
+
+def test_no_table_is_written_into_a_file_of_another_account(course, monkeypatch):
+    """It would lie there for its owner to read, whatever its rights."""
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    course.run("grade")
+    (course.folder / "scores.csv").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    done = course.run("export", "--output", "scores.csv", status=1)
+    assert "scores.csv belongs to another account" in done.stderr
+    assert (course.folder / "scores.csv").read_text() == ""
