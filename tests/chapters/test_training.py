@@ -219,6 +219,9 @@ def test_pictures_are_decoded_once_and_again_when_one_has_changed(made, monkeypa
     os.utime(changed, ns=(1, 1))
     other = load_from(monkeypatch, made.pictures)
     assert len(decoded) == 30 and not torch.equal(other.test_images, expected.test_images)
+    os.utime(changed, ns=(2, 2))  # written again, with as many bytes
+    load_from(monkeypatch, made.pictures)
+    assert len(decoded) == 60
 
 
 def test_cifar10_where_nothing_can_be_kept(made, monkeypatch, tmp_path):
@@ -339,17 +342,19 @@ def test_no_augmentation_changes_nothing():
     assert torch.equal(augment(images, 0, False, generator_for(0)), images)
 
 
-def test_warped_images_are_turned_ones():
-    """A gradient stays one, whose slope turns and stretches by at most the strength; without strength nothing moves."""
-    ramp = torch.linspace(-1, 1, 32).expand(1, 32, 32)
-    images = torch.stack([ramp, 2 * ramp.mT]).repeat(50, 1, 1, 1)  # (100, 1, 32, 32)
+def test_warped_images_are_turned_stretched_and_slanted_by_the_strength_at_most():
+    """Two ramps tell where each pixel was taken from: a rotation of a triangular matrix near the identity."""
+    ramp = torch.linspace(-1, 1, 32).expand(32, 32)
+    images = torch.stack([ramp, ramp.mT]).expand(300, 2, 32, 32)
     torch.testing.assert_close(training.warp(images, 0.0, generator_for(0)), images, atol=1e-5, rtol=0)
-    warped = training.warp(images, 0.1, generator_for(0))[:, 0, 8:24, 8:24]
-    down, right = warped.diff(dim=1).mean(dim=(1, 2)), warped.diff(dim=2).mean(dim=(1, 2))
-    slope = 2 / 31
-    assert 0.8 < (right[::2] / slope).min() < 0.97 and 1.03 < (right[::2] / slope).max() < 1.2
-    assert down[::2].min() < -0.03 * slope and down[::2].max() > 0.03 * slope and down[::2].abs().max() < 0.25 * slope
-    assert 0.8 < (down[1::2] / slope / 2).min() < 0.97 and 1.03 < (down[1::2] / slope / 2).max() < 1.2
+    middle = training.warp(images, 0.1, generator_for(0))[:, :, 8:24, 8:24]
+    slopes = torch.stack([middle.diff(dim=3).mean(dim=(2, 3)), middle.diff(dim=2).mean(dim=(2, 3))], dim=2) * 31 / 2
+    angle = torch.atan2(slopes[:, 1, 0], slopes[:, 0, 0])  # of the first column
+    back = torch.stack([angle.cos(), angle.sin(), -angle.sin(), angle.cos()], dim=1).view(-1, 2, 2)
+    rest = back @ slopes - torch.eye(2)
+    torch.testing.assert_close(rest[:, 1, 0], torch.zeros(300), atol=1e-4, rtol=0)
+    for drawn in (angle, rest[:, 0, 0], rest[:, 0, 1], rest[:, 1, 1]):
+        assert -0.1001 < drawn.min() < -0.09 and 0.09 < drawn.max() < 0.1001
 
 
 def test_recoloured_images_differ_by_the_strength_at_most():
