@@ -9,15 +9,21 @@ import contextlib
 import dataclasses
 import datetime
 import gzip
+import hashlib
+import io
+import itertools
 import json
 import math
 import os
+import pickle
 import platform
 import re
 import subprocess
 import sys
+import tarfile
 import time
 import traceback
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,12 +31,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from solutions.small_vit import decay_groups
+from solutions.small_vit import SmallViT, decay_groups
 
 # Where Debian's package dataset-fashion-mnist puts its files
 FASHION_MNIST = os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
+# A folder or tar with CIFAR-10: the originals, or images as train/<class>/*.jpg and test/<class>/*.jpg
+CIFAR10 = os.environ.get("CIFAR10")
 DOWNLOADS = os.environ.get("COURSE_DATA", "~/.cache/patches-and-positions")
 RESULTS = Path(__file__).parents[1] / "book" / "gpu" / "results"
+CACHE = Path(__file__).parents[1] / "_build" / "data"
 
 
 # ------------------------------------------------------------------------ data
@@ -98,9 +107,13 @@ class Data:
 
 
 def _mean_and_std(images):
-    """Of the pixels of each channel, (C, 1, 1) each."""
-    pixels = images.double().transpose(0, 1).flatten(1)  # (C, N H W)
-    return tuple(x.float()[:, None, None] for x in (pixels.mean(dim=1), pixels.std(dim=1)))
+    """Of the pixels of each channel, (C, 1, 1) each; counted, since as float64 they would be eight times as large."""
+    values = torch.arange(256, dtype=torch.float64)
+    counts = torch.stack([channel.flatten().bincount(minlength=256) for channel in images.transpose(0, 1)]).double()
+    n = counts.sum(dim=1, keepdim=True)  # (C, 1)
+    mean = (counts * values).sum(dim=1, keepdim=True) / n
+    variance = (counts * (values - mean) ** 2).sum(dim=1, keepdim=True) / (n - 1)
+    return mean.float()[:, :, None], variance.sqrt().float()[:, :, None]
 
 
 def load_data(name, n_train=None):
@@ -111,7 +124,8 @@ def load_data(name, n_train=None):
     name : {"digits", "fashion_mnist", "cifar10"}
         1,797 digits of 8 by 8 pixels from scikit-learn; 70,000 pieces of clothing of
         28 by 28, from Debian's dataset-fashion-mnist or else by torchvision; 60,000
-        colour photographs of 32 by 32 by torchvision.
+        colour photographs of 32 by 32 from what the variable `CIFAR10` of the
+        environment names (see `read_cifar10`), or else by torchvision.
     n_train : int, optional
         Keep only the first so many training images.
 
@@ -122,7 +136,8 @@ def load_data(name, n_train=None):
     Raises
     ------
     ValueError
-        If there is no collection of that name, or n_train is not positive.
+        If there is no collection of that name, n_train is not positive, or the files are
+        damaged or not all there.
     FileNotFoundError
         If the files are not here and torchvision is not either.
     """
@@ -165,12 +180,167 @@ def _fashion_mnist():
 
 
 def _cifar10():
+    if CIFAR10:
+        return *_kept_cifar10(Path(CIFAR10).expanduser()), CIFAR10_CLASSES
     parts = []
     for train in (True, False):
         found = _torchvision("CIFAR10", train)
         images = torch.from_numpy(found.data).permute(0, 3, 1, 2)  # (N, C, H, W)
         parts += [images.contiguous(), torch.tensor(found.targets)]
     return *parts, found.classes
+
+
+CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR10_COUNTS = {"train": 5000, "test": 1000}  # images of each class
+CIFAR10_FORMS = "a folder or tar with cifar-10-batches-py or with images as train/<class>/*.jpg and test/<class>/*.jpg"
+CIFAR10_BATCHES = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}
+
+
+def _kept_cifar10(source):
+    """What `read_cifar10` reads, kept: 60,000 images are decoded once."""
+    if not source.exists():
+        raise FileNotFoundError(f"the variable CIFAR10 names {source}, which is not here: it should be {CIFAR10_FORMS}")
+    source = source.resolve()
+    files = sorted(source.rglob("*")) if source.is_dir() else [source]
+    stamps = [
+        (str(path), stat.st_size, stat.st_mtime_ns) for path, stat in zip(files, map(os.lstat, files), strict=True)
+    ]
+    kept = CACHE / f"cifar10-{hashlib.sha256(repr(stamps).encode()).hexdigest()[:16]}.npz"
+    names = [f"{part}_{what}" for part in CIFAR10_COUNTS for what in ("images", "labels")]
+    if kept.exists():
+        with np.load(kept) as content:
+            return [torch.from_numpy(content[name]) for name in names]
+    parts = read_cifar10(source)
+    with contextlib.suppress(OSError):  # where nothing can be written it is decoded each time
+        CACHE.mkdir(parents=True, exist_ok=True)
+        part = kept.with_name(f"{kept.stem}.{os.getpid()}.part.npz")
+        np.savez(part, **dict(zip(names, parts, strict=True)))
+        os.replace(part, kept)
+    return [torch.from_numpy(part) for part in parts]
+
+
+def read_cifar10(source):
+    """Read CIFAR-10 from its original files or from images.
+
+    Parameters
+    ----------
+    source : path
+        A folder or a tar, compressed or not. The originals are the batches of
+        `cifar-10-python.tar.gz`; images lie in `train/<class>/` and `test/<class>/` as
+        JPEG or PNG. Other files are passed over.
+
+    Returns
+    -------
+    train_images, train_labels, test_images, test_labels : array
+        Images (N, 3, 32, 32) of uint8, labels (N,) of int64. Originals keep their
+        order; images are mixed, always in the same way, so that the first or the
+        last of them are of all classes.
+
+    Raises
+    ------
+    ValueError
+        If a file is damaged, or there are not all images of every class.
+    """
+    source = Path(source)
+    batches, pictures = {}, {part: {} for part in CIFAR10_COUNTS}
+    try:
+        for name, content in _files_of_cifar10(source):
+            if Path(name).suffix:
+                part, kind = Path(name).parts[-3:-1]
+                pictures[part].setdefault(kind, {})[name] = _picture(f"{name} in {source}", content)
+            else:
+                batches[Path(name).name] = _batch(f"{name} in {source}", content)
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        words = str(error).partition(":")[0]  # tarfile tells of each way that it tried
+        raise ValueError(f"{source} is damaged or no tar ({words}): it should be {CIFAR10_FORMS}") from error
+    if not batches and not any(pictures.values()):
+        raise ValueError(f"{source} holds nothing of CIFAR-10: it should be {CIFAR10_FORMS}")
+    parts = []
+    for part in CIFAR10_COUNTS:
+        if batches:
+            missing = [name for name in CIFAR10_BATCHES[part] if name not in batches]
+            if missing:
+                raise ValueError(
+                    f"{source} is not whole: {', '.join(missing)} should be beside {', '.join(sorted(batches))}"
+                )
+            images, labels = (np.concatenate(x) for x in zip(*map(batches.get, CIFAR10_BATCHES[part]), strict=True))
+        else:
+            images, labels = _mixed(pictures[part], f"{part} in {source}")
+        for name, n in zip(CIFAR10_CLASSES, np.bincount(labels, minlength=10), strict=True):
+            if n != CIFAR10_COUNTS[part]:
+                raise ValueError(f"{source} is not whole: {part} has {n} images of {name}, not {CIFAR10_COUNTS[part]}")
+        parts += [images, labels]
+    return parts
+
+
+def _files_of_cifar10(source):
+    """Names and contents of the files in a folder or tar that are batches or images of CIFAR-10."""
+    batches = "|".join(itertools.chain(*CIFAR10_BATCHES.values()))
+    image = rf"(?:{'|'.join(CIFAR10_COUNTS)})/[^/]+/[^/.][^/]*\.(?i:jpe?g|png)"
+    wanted = re.compile(rf"(?:.*/)?(?:{batches}|{image})")
+    if source.is_dir():
+        for path in source.rglob("*"):
+            name = path.relative_to(source).as_posix()
+            if wanted.fullmatch(name) and path.is_file():
+                yield name, path.read_bytes()
+        return
+    with tarfile.open(source) as tar:
+        for member in tar:
+            if wanted.fullmatch(member.name) and member.isfile():
+                yield member.name, tar.extractfile(member).read()
+
+
+def _picture(name, content):
+    """An image as an array, (3, 32, 32)."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise FileNotFoundError("images are read by Pillow, which is not here: install pillow") from None
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            size, pixels = image.size, image.convert("RGB") if image.size == (32, 32) else None
+    except Exception as error:  # each format has its own
+        raise ValueError(f"{name} is damaged ({error}): it should be a JPEG or PNG of 32 by 32 pixels") from error
+    if pixels is None:
+        raise ValueError(f"{name} is of {size[0]} by {size[1]} pixels, not 32 by 32")
+    return np.asarray(pixels).transpose(2, 0, 1)
+
+
+def _mixed(pictures, where):
+    """Images and labels of all classes, in an order that is always the same."""
+    strange = sorted(pictures.keys() - set(CIFAR10_CLASSES))
+    if strange:
+        raise ValueError(f"{where}: {', '.join(strange)} is none of the classes {', '.join(CIFAR10_CLASSES)}")
+    found = [
+        (image, CIFAR10_CLASSES.index(kind)) for kind in sorted(pictures) for _, image in sorted(pictures[kind].items())
+    ]
+    order = np.random.default_rng(0).permutation(len(found))
+    images = np.zeros((len(found), 3, 32, 32), np.uint8)
+    for row, place in enumerate(order):
+        images[row] = found[place][0]
+    return images, np.array([found[place][1] for place in order], np.int64)
+
+
+class _Batch(pickle.Unpickler):
+    """Reads arrays, lists and numbers alone: a pickle may name any function, and reading it would call that."""
+
+    def find_class(self, module, name):
+        names = {"_reconstruct": np.empty(0).__reduce__()[0], "ndarray": np.ndarray, "dtype": np.dtype}
+        if module.split(".")[0] != "numpy" or name not in names:
+            raise pickle.UnpicklingError(f"it names {module}.{name}")
+        return names[name]
+
+
+def _batch(name, content):
+    """Images (N, 3, 32, 32) and labels of one of the original files."""
+    try:
+        batch = _Batch(io.BytesIO(content), encoding="bytes").load()
+        images, labels = batch[b"data"], np.array(batch[b"labels"], np.int64)
+        if images.dtype != np.uint8 or images.shape != (len(labels), 3072) or not np.isin(labels, range(10)).all():
+            raise ValueError(f"images {images.shape} of {images.dtype}, labels {labels.shape}")
+    except Exception as error:  # bytes that are no pickle can raise nearly anything
+        raise ValueError(f"{name} is damaged ({error}): it should be a batch of CIFAR-10 for Python") from error
+    return images.reshape(-1, 3, 32, 32), labels
 
 
 def _torchvision(name, train):
@@ -180,6 +350,7 @@ def _torchvision(name, train):
         raise FileNotFoundError(
             f"{name} is not here. Install torchvision, which downloads it"
             + (f", or put its IDX files in {FASHION_MNIST}" if name == "FashionMNIST" else "")
+            + (f", or let the variable CIFAR10 name {CIFAR10_FORMS}" if name == "CIFAR10" else "")
         ) from None
     return getattr(datasets, name)(os.path.expanduser(DOWNLOADS), train=train, download=True)
 
@@ -238,10 +409,23 @@ class Recipe:
         Images are moved by up to so many pixels in both directions.
     flip : bool
         Every other image, by chance, is mirrored.
+    warp : float
+        Images are turned by up to so many radians, and stretched and slanted by up to
+        this share.
+    colour : float
+        Brightness, contrast and saturation change by up to this share.
+    erase : int
+        A square of this side, somewhere in each image, is set to the mean.
+    cutmix : float
+        In so large a share of the steps a rectangle of each image comes from another
+        one, and the loss asks for both labels by their areas.
     image_size : int, optional
         Images are resized to this side.
     patch_sizes : tuple of int
         Each step cuts its images into patches of one of these (FlexiViT).
+    muon : bool
+        The matrices of the blocks are trained by Muon in place of AdamW, with updates of
+        the same size.
     seed : int
         All random choices of the run follow from it.
     """
@@ -255,8 +439,13 @@ class Recipe:
     clip: float = 1.0
     shift: int = 2
     flip: bool = True
+    warp: float = 0.0
+    colour: float = 0.0
+    erase: int = 0
+    cutmix: float = 0.0
     image_size: int | None = None
     patch_sizes: tuple = ()
+    muon: bool = False
     seed: int = 0
 
     def learning_rate_at(self, step, steps):
@@ -320,6 +509,101 @@ def augment(images, shift, flip, generator):
     padded = F.pad(images, (shift, shift, shift, shift))
     moved = padded[batch, :, rows[:, :, None], cols[:, None, :]]  # (B, H, W, C)
     return moved.permute(0, 3, 1, 2)
+
+
+def warp(images, strength, generator):
+    """Turn, stretch and slant every image of a batch by a chance of its own.
+
+    Parameters
+    ----------
+    images : tensor of float, shape (B, C, H, W)
+        Of mean 0: what comes in from outside is 0.
+    strength : float
+        Up to so many radians, and up to this share of the side.
+    generator : torch.Generator
+
+    Returns
+    -------
+    tensor, shape (B, C, H, W)
+    """
+    angle, wide, high, slant = strength * (2 * torch.rand(4, len(images), generator=generator) - 1)
+    cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
+    # Where each pixel is taken from: turned, after it was stretched and slanted
+    across = torch.stack([cos * (1 + wide), cos * slant - sin * (1 + high), zero], dim=1)
+    down = torch.stack([sin * (1 + wide), sin * slant + cos * (1 + high), zero], dim=1)
+    taken = torch.stack([across, down], dim=1).to(images.device)  # (B, 2, 3)
+    places = F.affine_grid(taken, images.shape, align_corners=False)
+    return F.grid_sample(images, places, align_corners=False)
+
+
+def recolour(images, strength, generator):
+    """Change brightness, contrast and saturation of every image of a batch by a chance of its own.
+
+    Parameters
+    ----------
+    images : tensor of float, shape (B, C, H, W)
+        Of mean 0 and spread 1.
+    strength : float
+        Up to this share; of a spread, for brightness.
+    generator : torch.Generator
+
+    Returns
+    -------
+    tensor, shape (B, C, H, W)
+    """
+    changes = strength * (2 * torch.rand(3, len(images), 1, 1, 1, generator=generator) - 1)
+    brighter, contrast, saturation = changes.to(images.device)
+    grey, mean = images.mean(dim=1, keepdim=True), images.mean(dim=(1, 2, 3), keepdim=True)
+    images = grey + (1 + saturation) * (images - grey)
+    return mean + (1 + contrast) * (images - mean) + brighter
+
+
+def erase(images, side, generator):
+    """Set a square, somewhere in each image of a batch, to 0: the mean.
+
+    Parameters
+    ----------
+    images : tensor of float, shape (B, C, H, W)
+    side : int
+    generator : torch.Generator
+
+    Returns
+    -------
+    tensor, shape (B, C, H, W)
+    """
+    B, _, H, W = images.shape
+    top, left = (torch.randint(1 - side, n, (B, 1), generator=generator) for n in (H, W))
+    rows, cols = ((torch.arange(n) >= at) & (torch.arange(n) < at + side) for n, at in ((H, top), (W, left)))
+    square = rows[:, None, :, None] & cols[:, None, None, :]  # (B, 1, H, W)
+    return images.masked_fill(square.to(images.device), 0)
+
+
+def cutmix(images, generator):
+    """Paste a rectangle of one image into another, the same rectangle for a whole batch.
+
+    Parameters
+    ----------
+    images : tensor, shape (B, C, H, W)
+    generator : torch.Generator
+
+    Returns
+    -------
+    images : tensor, shape (B, C, H, W)
+    others : tensor of int64, shape (B,)
+        The images that the rectangles come from.
+    share : float
+        Of the rectangle's area in the whole.
+    """
+    B, _, H, W = images.shape
+    others = torch.randperm(B, generator=generator).to(images.device)
+    side = torch.rand((), generator=generator).sqrt().item()  # so that all areas are as frequent
+    top, left = (torch.randint(n, (), generator=generator).item() for n in (H, W))  # the rectangle's middle
+    rows, cols = (
+        slice(max(0, round(at - side * n / 2)), min(n, round(at + side * n / 2))) for n, at in ((H, top), (W, left))
+    )
+    mixed = images.clone()
+    mixed[:, :, rows, cols] = images[others][:, :, rows, cols]
+    return mixed, others, (rows.stop - rows.start) * (cols.stop - cols.start) / (H * W)
 
 
 def prepare(images, data, image_size=None):
@@ -483,7 +767,8 @@ def train(
     list of dict
         The history, one entry for each epoch: `epoch`, `loss` (mean over the epoch),
         `accuracy` (on the test images), `learning_rate`, `seconds` (training alone, from the
-        start), `images_per_second`.
+        start; on a CPU those of its processors, divided by the threads, so that what else
+        the machine does counts little), `images_per_second`.
 
     Raises
     ------
@@ -498,41 +783,42 @@ def train(
         raise ValueError(f"batch_size must be from 1 to {n}, the number of images, not {B}")
     with _naming_what_to_lower(machine, "n_train of load_data, or the model's d or depth"):
         data, model = data.to(machine.device), model.to(machine.device)
-        optimizer = torch.optim.AdamW(decay_groups(model, recipe.weight_decay), betas=(0.9, 0.98), fused=True)
+        optimizers = _optimizers(model, recipe)
         scaler = torch.amp.GradScaler(machine.device, enabled=machine.precision == "float16")
         state = {"step": 0, "loss": 0.0, "seconds": 0.0, "history": []}
         if checkpoint is not None and Path(checkpoint).exists():
-            state = _read(checkpoint, model, optimizer, scaler, recipe)
+            state = _read(checkpoint, model, optimizers, scaler, recipe)
     forward = torch.compile(model) if machine.compile else model
     start, history, per_epoch = state["step"], state["history"], n // B
     steps = recipe.epochs * per_epoch
     loss_sum = torch.tensor(state["loss"], dtype=torch.float64, device=machine.device)
-    began, saved = time.perf_counter() - state["seconds"], time.perf_counter()
+    began, saved = _seconds(machine) - state["seconds"], time.perf_counter()
     bar = _bar(steps, start, progress)
     try:
         for step in range(start, steps):
             epoch, place = divmod(step, per_epoch)
             if place == 0 or step == start:
                 order = torch.randperm(n, generator=generator_for(recipe.seed, 0, epoch))
-            for group in optimizer.param_groups:
-                group["lr"] = recipe.learning_rate_at(step, steps)
+            rate = recipe.learning_rate_at(step, steps)
+            for group in itertools.chain.from_iterable(optimizer.param_groups for optimizer in optimizers):
+                group["lr"] = rate
             with _naming_what_to_lower(machine, batch_size=B):
                 batch = order[place * B : (place + 1) * B].to(machine.device)
-                loss_sum += _step(forward, data, batch, recipe, machine, optimizer, scaler, step)
+                loss_sum += _step(forward, data, batch, recipe, machine, optimizers, scaler, step)
             bar.update()
             if place == per_epoch - 1:
                 loss = loss_sum.item() / per_epoch
-                seconds = time.perf_counter() - began
+                seconds = _seconds(machine) - began
                 # Without gradients twice as many images fit at the least
                 with _naming_what_to_lower(machine, batch_size=B):
                     accuracy = _accuracy(model, data, machine, recipe.image_size, None, batch_size=2 * B)
-                began = time.perf_counter() - seconds  # the test does not count
+                began = _seconds(machine) - seconds  # the test does not count
                 history.append(
                     {
                         "epoch": epoch + 1,
                         "loss": loss,
                         "accuracy": accuracy,
-                        "learning_rate": optimizer.param_groups[0]["lr"],
+                        "learning_rate": rate,
                         "seconds": round(seconds, 3),
                         "images_per_second": round((step + 1) * B / seconds, 1),
                     }
@@ -543,15 +829,16 @@ def train(
                     after_epoch(history)
             now = time.perf_counter()
             if checkpoint is not None and (place == per_epoch - 1 or now - saved >= every):
-                state = {"step": step + 1, "loss": loss_sum.item(), "seconds": now - began, "history": history}
-                _write(checkpoint, model, optimizer, scaler, recipe, state)
+                state = {"step": step + 1, "loss": loss_sum.item(), "history": history}
+                state["seconds"] = _seconds(machine) - began
+                _write(checkpoint, model, optimizers, scaler, recipe, state)
                 saved = time.perf_counter()
     finally:
         bar.close()
     return history
 
 
-def _step(forward, data, batch, recipe, machine, optimizer, scaler, step):
+def _step(forward, data, batch, recipe, machine, optimizers, scaler, step):
     """One step; returns the loss without waiting for it."""
     generator = generator_for(recipe.seed, 1, step)
     images = augment(data.train_images[batch], recipe.shift, recipe.flip, generator)
@@ -559,18 +846,50 @@ def _step(forward, data, batch, recipe, machine, optimizer, scaler, step):
     if recipe.patch_sizes:
         chosen = torch.randint(len(recipe.patch_sizes), (), generator=generator)
         options = {"patch_size": recipe.patch_sizes[chosen]}
+    if recipe.warp:
+        images = warp(images, recipe.warp, generator)
+    if recipe.colour:
+        images = recolour(images, recipe.colour, generator)
+    if recipe.erase:
+        images = erase(images, recipe.erase, generator)
+    labels, smoothing, share = data.train_labels[batch], recipe.label_smoothing, 0.0
+    if recipe.cutmix and torch.rand((), generator=generator) < recipe.cutmix:
+        images, others, share = cutmix(images, generator)
     with machine.autocast():
         logits = forward(images, **options)
-    labels, smoothing = data.train_labels[batch], recipe.label_smoothing
     loss = F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
-    optimizer.zero_grad()
+    if share:
+        of_others = F.cross_entropy(logits.float(), labels[others], label_smoothing=smoothing)
+        loss = (1 - share) * loss + share * of_others
+    for optimizer in optimizers:
+        optimizer.zero_grad()
     scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    torch.nn.utils.clip_grad_norm_(parameters, recipe.clip)
-    scaler.step(optimizer)  # left out where a scaled gradient was too large for float16
+    for optimizer in optimizers:
+        scaler.unscale_(optimizer)
+    groups = itertools.chain.from_iterable(optimizer.param_groups for optimizer in optimizers)
+    torch.nn.utils.clip_grad_norm_([p for group in groups for p in group["params"]], recipe.clip)
+    for optimizer in optimizers:
+        scaler.step(optimizer)  # left out where a scaled gradient was too large for float16
     scaler.update()
     return loss.detach().double()
+
+
+def _optimizers(model, recipe):
+    """AdamW, and Muon for the matrices of the blocks, if the recipe has it."""
+    decaying, others = decay_groups(model, recipe.weight_decay)
+    matrices = [x for x in model.blocks.parameters() if x.ndim == 2] if recipe.muon else []
+    left = {id(x) for x in decaying["params"]} - {id(x) for x in matrices}
+    decaying["params"] = [x for x in decaying["params"] if id(x) in left]
+    optimizers = [torch.optim.AdamW([decaying, others], betas=(0.9, 0.98), fused=True)]
+    if matrices:
+        options = {"weight_decay": recipe.weight_decay, "adjust_lr_fn": "match_rms_adamw"}
+        optimizers.append(torch.optim.Muon(matrices, **options))
+    return optimizers
+
+
+def _seconds(machine):
+    """Seconds so far, from some start: on a CPU those of its processors, divided by the threads."""
+    return time.process_time() / torch.get_num_threads() if machine.device == "cpu" else time.perf_counter()
 
 
 @contextlib.contextmanager
@@ -650,11 +969,11 @@ def _signature(model, recipe):
     return json.loads(json.dumps(settings))
 
 
-def _write(path, model, optimizer, scaler, recipe, state):
+def _write(path, model, optimizers, scaler, recipe, state):
     """Write a checkpoint in whole: who is cut off here still has the one before."""
     content = state | {
         "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
+        "optimizers": [optimizer.state_dict() for optimizer in optimizers],
         "scaler": scaler.state_dict(),
         "settings": _signature(model, recipe),
     }
@@ -665,7 +984,7 @@ def _write(path, model, optimizer, scaler, recipe, state):
     os.replace(part, path)
 
 
-def _read(path, model, optimizer, scaler, recipe):
+def _read(path, model, optimizers, scaler, recipe):
     content = torch.load(path, map_location="cpu", weights_only=True)
     ours, theirs = _signature(model, recipe), content["settings"]
     different = [key for key in ours if ours[key] != theirs.get(key)]
@@ -673,7 +992,8 @@ def _read(path, model, optimizer, scaler, recipe):
         words = ", ".join(f"{key} {theirs.get(key)} and not {ours[key]}" for key in different)
         raise ValueError(f"{path} is of another run, with {words}: remove it or name another file")
     model.load_state_dict(content["model"])
-    optimizer.load_state_dict(content["optimizer"])
+    for optimizer, state in zip(optimizers, content["optimizers"], strict=True):
+        optimizer.load_state_dict(state)
     if content["scaler"]:  # empty, if it was written where nothing is scaled
         scaler.load_state_dict(content["scaler"])
     return {key: content[key] for key in ("step", "loss", "seconds", "history")}
@@ -723,3 +1043,43 @@ def write_result(path, results, machine, **settings):
     text = json.dumps(content, indent=1)
     text = re.sub(r"\[[^][{}\"]*\]", lambda numbers: " ".join(numbers[0].split()), text)  # in one line
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def keep_weights(path, model, **about):
+    """Write a model's weights in half precision, with what it is made with and known of it.
+
+    Parameters
+    ----------
+    path : path
+        An .npz, which NumPy reads without PyTorch.
+    model : SmallViT
+    **about
+        Whatever JSON can hold, beside `model`, its settings.
+    """
+    weights = {name: x.detach().half().numpy() for name, x in model.state_dict().items()}
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    np.savez(path, about=json.dumps({"model": model.settings} | about), **weights)
+
+
+def load_colour_model(path=RESULTS / "colour.npz"):
+    """The model in colour: a SmallViT trained on CIFAR-10, re-encoded as JPEG.
+
+    Parameters
+    ----------
+    path : path, optional
+        What `keep_weights` has written.
+
+    Returns
+    -------
+    model : SmallViT
+        Ready to classify images of 32 by 32 pixels.
+    about : dict
+        `classes`, `mean` and `std` of its pixels, `accuracy` on the test images,
+        and how it was trained.
+    """
+    with np.load(path) as content:
+        about = json.loads(str(content["about"]))
+        weights = {name: torch.from_numpy(content[name]).float() for name in content.files if name != "about"}
+    model = SmallViT(**about["model"])
+    model.load_state_dict(weights)
+    return model.eval(), about

@@ -4,8 +4,13 @@ import dataclasses
 import functools
 import gzip
 import json
+import os
+import pickle
+import shutil
 import subprocess
 import sys
+import tarfile
+import time
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -118,8 +123,194 @@ def test_data_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setattr(training, "FASHION_MNIST", str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match=r"torchvision.*IDX files in .*nowhere"):
         load_data("fashion_mnist")
-    with pytest.raises(FileNotFoundError, match="CIFAR10 is not here"):
+    monkeypatch.setattr(training, "CIFAR10", None)
+    with pytest.raises(FileNotFoundError, match=r"CIFAR10 is not here.*torchvision.*variable CIFAR10.*train/<class>"):
         load_data("cifar10")
+    monkeypatch.setattr(training, "CIFAR10", str(tmp_path / "gone.tar"))
+    with pytest.raises(FileNotFoundError, match=r"CIFAR10 names .*gone\.tar.*should be a folder or tar"):
+        load_data("cifar10")
+
+
+# In the order of batches.meta, which is that of the labels 0 to 9
+KINDS = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+
+
+def tone(part, kind, number):
+    """The one colour of a made picture, another one for each."""
+    return (10 * KINDS.index(kind) + 5, 100 * (part == "test") + 50, 60 * number + 20)
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """Two training images and one test image of every class, as pictures and as the original batches."""
+    from PIL import Image
+
+    monkeypatch.setattr(training, "CIFAR10_COUNTS", {"train": 2, "test": 1})
+    monkeypatch.setattr(training, "CACHE", tmp_path / "cache")
+    pictures, originals = tmp_path / "pictures", tmp_path / "originals" / "cifar-10-batches-py"
+    originals.mkdir(parents=True)
+    rows = []
+    for part, n in (("train", 2), ("test", 1)):
+        for kind in KINDS:
+            (pictures / part / kind).mkdir(parents=True)
+            for number in range(n):
+                image = Image.new("RGB", (32, 32), tone(part, kind, number))
+                image.save(pictures / part / kind / f"{number}.{'png' if number else 'jpg'}", quality=100)
+                if part == "train":
+                    rows.append((np.repeat(np.array(tone(part, kind, number), np.uint8), 1024), KINDS.index(kind)))
+    (pictures / "train" / "cat" / "._0.jpg").write_bytes(b"what a Mac writes beside a file in a tar")
+    tests = [(np.repeat(np.array(tone("test", kind, 0), np.uint8), 1024), KINDS.index(kind)) for kind in KINDS]
+    batches = {f"data_batch_{number}": rows[4 * number - 4 : 4 * number] for number in range(1, 6)}
+    for name, batch in (batches | {"test_batch": tests}).items():
+        images, labels = zip(*batch, strict=True)
+        content = pickle.dumps({b"data": np.stack(images), b"labels": list(labels)}, protocol=3)
+        # The originals name the module as NumPy did before 2.0
+        (originals / name).write_bytes(content.replace(b"numpy._core.multiarray", b"numpy.core.multiarray"))
+    (originals / "batches.meta").write_bytes(b"not read")
+    return SimpleNamespace(pictures=pictures, originals=originals)
+
+
+def as_tar(folder, mode="w:gz"):
+    path = folder.parent / f"{folder.name}.tar"
+    with tarfile.open(path, mode) as tar:
+        tar.add(folder, folder.name)
+    return path
+
+
+def load_from(monkeypatch, source):
+    monkeypatch.setattr(training, "CIFAR10", str(source))
+    return load_data("cifar10")
+
+
+@pytest.mark.parametrize("form", ["pictures", "originals"])
+@pytest.mark.parametrize("packed", [None, "w", "w:gz"])
+def test_cifar10_in_all_its_forms(made, monkeypatch, form, packed):
+    folder = getattr(made, form)
+    data = load_from(monkeypatch, as_tar(folder, packed) if packed else folder)
+    assert list(data.classes) == KINDS and data.sizes == {"image_size": (32, 32), "channels": 3, "classes": 10}
+    for part, n in (("train", 2), ("test", 1)):
+        images, labels = getattr(data, f"{part}_images"), getattr(data, f"{part}_labels")
+        assert (images.dtype, images.shape) == (torch.uint8, (10 * n, 3, 32, 32))
+        expected = {tone(part, kind, number) for kind in KINDS for number in range(n)}
+        seen = {min(expected, key=lambda one, x=x: sum(abs(a - b) for a, b in zip(one, x, strict=True)))
+                for x in images.double().mean(dim=(2, 3)).tolist()}  # fmt: skip
+        assert seen == expected
+        off = images.double() - images.double().mean(dim=(2, 3), keepdim=True)
+        assert off.abs().max() < 2  # one colour each
+        for image, label in zip(images.double().mean(dim=(2, 3)), labels, strict=True):
+            assert abs(image[0].item() - (10 * label.item() + 5)) < 3
+    if form == "originals":  # they are mixed as they come; these are not
+        assert data.train_labels.tolist() == [label for label in range(10) for _ in range(2)]
+    else:
+        assert len(data.train_labels[:10].unique()) > 5
+    again = load_from(monkeypatch, folder)
+    assert torch.equal(again.train_images, data.train_images) and torch.equal(again.test_labels, data.test_labels)
+
+
+def test_pictures_are_decoded_once_and_again_when_one_has_changed(made, monkeypatch):
+    expected, decoded, picture = load_from(monkeypatch, made.pictures), [], training._picture
+    monkeypatch.setattr(training, "_picture", lambda name, content: decoded.append(name) or picture(name, content))
+    kept = load_from(monkeypatch, made.pictures)
+    assert decoded == []
+    for field in ("train_images", "train_labels", "test_images", "test_labels"):
+        assert torch.equal(getattr(kept, field), getattr(expected, field))
+    changed = made.pictures / "test" / "ship" / "0.jpg"
+    changed.write_bytes((made.pictures / "test" / "frog" / "0.jpg").read_bytes())
+    os.utime(changed, ns=(1, 1))
+    other = load_from(monkeypatch, made.pictures)
+    assert len(decoded) == 30 and not torch.equal(other.test_images, expected.test_images)
+    os.utime(changed, ns=(2, 2))  # written again, with as many bytes
+    load_from(monkeypatch, made.pictures)
+    assert len(decoded) == 60
+
+
+def test_cifar10_where_nothing_can_be_kept(made, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("a file where a folder should be")
+    monkeypatch.setattr(training, "CACHE", tmp_path / "file" / "cache")
+    assert len(load_from(monkeypatch, made.pictures).test_labels) == 10
+
+
+class Harmful:
+    def __reduce__(self):
+        return exec, ("raise SystemExit('what a batch names was called')",)
+
+
+def spoil(made, how):
+    """Damage the made data in some way; returns what to read and the words that the error should have."""
+    pictures, batch = made.pictures, made.originals / "data_batch_3"
+    cat = pictures / "train" / "cat" / "0.jpg"
+    if how == "no picture":
+        cat.write_bytes(b"no picture")
+        return pictures, r"train/cat/0\.jpg in .*damaged.*JPEG or PNG of 32 by 32"
+    if how == "half a picture":
+        cat.write_bytes(cat.read_bytes()[:-40])
+        return pictures, r"train/cat/0\.jpg in .*damaged"
+    if how == "another size":
+        from PIL import Image
+
+        Image.new("RGB", (32, 24)).save(cat)
+        return pictures, r"train/cat/0\.jpg in .* is of 32 by 24 pixels, not 32 by 32"
+    if how == "a picture is missing":
+        cat.unlink()
+        return pictures, "pictures is not whole: train has 1 images of cat, not 2"
+    if how == "a class is missing":
+        shutil.rmtree(pictures / "test" / "dog")
+        return as_tar(pictures), "not whole: test has 0 images of dog, not 1"
+    if how == "a class too many":
+        (pictures / "train" / "dog").rename(pictures / "train" / "dogs")
+        return pictures, "train in .*: dogs is none of the classes airplane, automobile"
+    if how == "half a tar":
+        path = as_tar(pictures)
+        path.write_bytes(path.read_bytes()[:-2000])
+        return path, r"pictures\.tar is damaged or no tar"
+    if how == "no tar":
+        return cat, "0.jpg is damaged or no tar .*should be a folder or tar"
+    if how == "nothing of it":
+        shutil.rmtree(pictures)
+        (pictures / "train").mkdir(parents=True)
+        return pictures, "holds nothing of CIFAR-10: it should be a folder or tar"
+    if how == "a batch is missing":
+        batch.unlink()
+        return made.originals, "not whole: data_batch_3 should be beside data_batch_1"
+    if how == "half a batch":
+        batch.write_bytes(batch.read_bytes()[:-30])
+        return made.originals, "data_batch_3 in .*damaged"
+    if how == "no labels":
+        batch.write_bytes(pickle.dumps({b"data": np.zeros((4, 3072), np.uint8)}, protocol=3))
+        return made.originals, "data_batch_3 in .*damaged .*labels"
+    if how == "a label too large":
+        batch.write_bytes(pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"labels": [10]}, protocol=3))
+        return made.originals, "data_batch_3 in .*damaged"
+    if how == "a harmful batch":
+        batch.write_bytes(pickle.dumps({b"data": Harmful(), b"labels": []}, protocol=3))
+        return as_tar(made.originals), r"data_batch_3 in .*damaged \(it names builtins\.exec\)"
+    raise AssertionError(how)
+
+
+SPOILT = ["no picture", "half a picture", "another size", "a picture is missing", "a class is missing"]
+SPOILT += ["a class too many", "half a tar", "no tar", "nothing of it", "a batch is missing", "half a batch"]
+SPOILT += ["no labels", "a label too large", "a harmful batch"]
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_damaged_or_incomplete_cifar10_is_named_and_not_kept(made, monkeypatch, tmp_path, how):
+    source, words = spoil(made, how)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=words):
+            load_from(monkeypatch, source)
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.slow
+def test_cifar10_itself():
+    if not training.CIFAR10:
+        pytest.skip("needs CIFAR-10, named by the variable CIFAR10")
+    data = load_data("cifar10")
+    assert data.train_labels.bincount().tolist() == [5000] * 10
+    assert data.test_labels.bincount().tolist() == [1000] * 10
+    # As they are published; JPEG smooths, so its spreads are smaller
+    torch.testing.assert_close(data.mean.flatten() / 255, torch.tensor([0.4914, 0.4822, 0.4465]), atol=3e-4, rtol=0)
+    torch.testing.assert_close(data.std.flatten() / 255, torch.tensor([0.2470, 0.2435, 0.2616]), atol=3e-3, rtol=0)
 
 
 # ------------------------------------------------------------------------------------------ augmentation
@@ -149,6 +340,64 @@ def test_augmented_images_are_moved_and_mirrored_ones():
 def test_no_augmentation_changes_nothing():
     images = torch.randint(0, 255, (8, 1, 4, 6), dtype=torch.uint8)
     assert torch.equal(augment(images, 0, False, generator_for(0)), images)
+
+
+def test_warped_images_are_turned_stretched_and_slanted_by_the_strength_at_most():
+    """Two ramps tell where each pixel was taken from: a rotation of a triangular matrix near the identity."""
+    ramp = torch.linspace(-1, 1, 32).expand(32, 32)
+    images = torch.stack([ramp, ramp.mT]).expand(300, 2, 32, 32)
+    torch.testing.assert_close(training.warp(images, 0.0, generator_for(0)), images, atol=1e-5, rtol=0)
+    middle = training.warp(images, 0.1, generator_for(0))[:, :, 8:24, 8:24]
+    slopes = torch.stack([middle.diff(dim=3).mean(dim=(2, 3)), middle.diff(dim=2).mean(dim=(2, 3))], dim=2) * 31 / 2
+    angle = torch.atan2(slopes[:, 1, 0], slopes[:, 0, 0])  # of the first column
+    back = torch.stack([angle.cos(), angle.sin(), -angle.sin(), angle.cos()], dim=1).view(-1, 2, 2)
+    rest = back @ slopes - torch.eye(2)
+    torch.testing.assert_close(rest[:, 1, 0], torch.zeros(300), atol=1e-4, rtol=0)
+    for drawn in (angle, rest[:, 0, 0], rest[:, 0, 1], rest[:, 1, 1]):
+        assert -0.1001 < drawn.min() < -0.09 and 0.09 < drawn.max() < 0.1001
+
+
+def test_recoloured_images_differ_by_the_strength_at_most():
+    """What is grey stays grey; the mean moves by the brightness; differences grow or shrink by the contrast."""
+    grey = torch.randn(200, 1, 6, 6, generator=generator_for(1)).expand(200, 3, 6, 6)
+    changed = training.recolour(grey, 0.3, generator_for(2))
+    torch.testing.assert_close(changed, changed[:, :1].expand_as(changed))
+    moved = (changed - grey).mean(dim=(1, 2, 3))
+    assert 0.25 < moved.max() < 0.3001 and -0.3001 < moved.min() < -0.25
+    ratio = changed.std(dim=(1, 2, 3)) / grey.std(dim=(1, 2, 3))
+    assert 0.6999 < ratio.min() < 0.75 and 1.25 < ratio.max() < 1.3001
+    red = torch.tensor([2.0, -1.0, -1.0])[None, :, None, None].expand(200, 3, 6, 6)
+    saturated = training.recolour(red, 0.3, generator_for(3))[:, 0, 0, 0] - training.recolour(
+        red, 0.3, generator_for(3)
+    ).mean(dim=(1, 2, 3))
+    assert saturated.min() < 1.3 and saturated.max() > 2.6  # 2 by the product of two factors
+    assert torch.equal(training.recolour(red, 0.0, generator_for(0)), red)
+
+
+def test_erased_squares_lie_anywhere_and_are_cut_off_at_the_border():
+    erased = training.erase(torch.ones(500, 2, 10, 12), 4, generator_for(0)) == 0
+    assert torch.equal(erased[:, 0], erased[:, 1])
+    sizes = erased[:, 0].sum(dim=(1, 2))
+    assert sizes.min() >= 1 and sizes.max() == 16 and (sizes == 16).sum() > 100
+    assert erased[:, 0].any(dim=0).all()
+    for square in erased[:, 0]:
+        rows, cols = square.any(dim=1), square.any(dim=0)
+        assert torch.equal(square, rows[:, None] & cols) and max(rows.sum(), cols.sum()) <= 4
+
+
+def test_cutmix_pastes_a_rectangle_and_knows_its_share():
+    images = torch.arange(1.0, 65.0)[:, None, None, None].expand(64, 3, 8, 6)
+    shares = []
+    for number in range(200):
+        mixed, others, share = training.cutmix(images, generator_for(number))
+        assert sorted(others.tolist()) == list(range(64))
+        pasted = mixed[:, 0] == (others + 1)[:, None, None]
+        assert torch.equal(mixed[:, 0], torch.where(pasted, others[:, None, None] + 1.0, images[:, 0]))
+        moved = others != torch.arange(64)
+        assert pasted[moved].double().mean(dim=(1, 2)).tolist() == pytest.approx([share] * moved.sum().item())
+        shares.append(share)
+    assert min(shares) < 0.05 and max(shares) > 0.7
+    assert images[0, 0, 0, 0] == 1  # the batch itself is left as it was
 
 
 def test_generators_depend_on_all_their_numbers():
@@ -182,6 +431,74 @@ def test_a_small_model_learns(digits):
     assert history[-1]["accuracy"] > 0.85
     assert history[-1]["loss"] < history[0]["loss"]
     assert history[-1]["accuracy"] == evaluate(model, data, CPU) == evaluate(model, data, CPU, batch_size=7)
+
+
+HARD = {"flip": True, "warp": 0.1, "colour": 0.3, "erase": 2, "cutmix": 0.7, "muon": True}
+
+
+def test_the_loss_of_mixed_images_asks_for_both_labels_by_their_areas(digits, monkeypatch):
+    """A model that knows one image's label pays for the other's share alone."""
+    labels = digits.train_labels[:32]
+    others, answers = torch.arange(31, -1, -1), F.one_hot(labels, 10) * 1.0
+    monkeypatch.setattr(training, "cutmix", lambda images, generator: (images, others, 0.25))
+    monkeypatch.setattr(SmallViT, "forward", lambda self, images: self.head.bias.sum() * 0 + answers)
+    recipe = dataclasses.replace(SHORT, cutmix=1.0, label_smoothing=0.0, shift=0)
+    model = small(digits)
+    optimizers = training._optimizers(model, recipe)
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    loss = training._step(model, digits, torch.arange(32), recipe, CPU, optimizers, scaler, 0)
+    rest = np.log(np.e + 9)  # of a softmax over a one and nine zeros
+    wrong = (labels != labels[others]).double().mean().item()
+    assert loss.item() == pytest.approx(rest - 1 + 0.25 * wrong, abs=1e-6)
+
+
+def test_muon_turns_the_matrices_of_the_blocks_alone(digits):
+    model = small(digits, positions="learned", registers=1)
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    adamw, muon = training._optimizers(model, dataclasses.replace(SHORT, muon=True, weight_decay=0.3))
+    layers = ("qkv", "proj", "fc1", "fc2")
+    of = [[names[x] for group in one.param_groups for x in group["params"]] for one in (adamw, muon)]
+    assert sorted(of[1]) == sorted(f"blocks.{block}.{layer}.weight" for block in range(2) for layer in layers)
+    assert sorted(of[0] + of[1]) == sorted(names.values())
+    assert {group["weight_decay"] for group in muon.param_groups} == {0.3}
+    (alone,) = training._optimizers(model, SHORT)
+    assert isinstance(alone, torch.optim.AdamW) and sum(len(group["params"]) for group in alone.param_groups) == len(
+        names
+    )
+
+
+def test_with_all_that_is_hard_a_resumed_run_is_the_uninterrupted_one(digits, tmp_path, monkeypatch):
+    recipe, path = dataclasses.replace(SHORT, **HARD), tmp_path / "run.pt"
+    whole, model = small(digits), small(digits, seed=99)
+    expected = run(whole, digits, recipe)
+    with monkeypatch.context() as patch, pytest.raises(CutOffError):
+        cut_off(patch, 7)
+        run(small(digits), digits, recipe, checkpoint=path, every=0)
+    history = run(model, digits, recipe, checkpoint=path)
+    assert same_weights(whole, model) and history[-1]["loss"] == expected[-1]["loss"]
+
+
+@pytest.mark.parametrize("part", HARD)
+def test_every_part_of_a_recipe_has_a_say(digits, part):
+    without, with_it = small(digits), small(digits)
+    run(without, digits)
+    run(with_it, digits, dataclasses.replace(SHORT, **{part: HARD[part]}))
+    assert not same_weights(without, with_it)
+
+
+def test_seconds_on_a_cpu_are_those_of_its_processors(digits, monkeypatch):
+    """A run that was stopped for an hour has not taken one."""
+    step, asleep = training._step, iter([True])
+
+    def slept(*args):
+        if next(asleep, False):
+            time.sleep(1.5)
+        return step(*args)
+
+    monkeypatch.setattr(training, "_step", slept)
+    seen = []
+    run(small(digits), digits, dataclasses.replace(SHORT, epochs=1), after_epoch=seen.extend)
+    assert 0 < seen[-1]["seconds"] < 1.5
 
 
 def test_a_run_depends_on_its_seed_alone(digits):
@@ -465,18 +782,18 @@ class Scaled:
         step = training._step
         self.scales, self.weights, self.moments, self.counts, self.rates = [], [], [], [], []
 
-        def watched(forward, data, batch, recipe, machine, optimizer, scaler, number):
+        def watched(forward, data, batch, recipe, machine, optimizers, scaler, number):
             parameter = forward.blocks[0].fc1.weight
             hook = number in overflow and parameter.register_hook(lambda grad: torch.full_like(grad, torch.inf))
-            loss = step(forward, data, batch, recipe, machine, optimizer, scaler, number)
+            loss = step(forward, data, batch, recipe, machine, optimizers, scaler, number)
             if hook:
                 hook.remove()
-            state = optimizer.state[parameter]
+            state = optimizers[0].state[parameter]
             self.scales.append(scaler.get_scale())
             self.weights.append([weight.detach().clone() for weight in forward.parameters()])
             self.moments.append((state["exp_avg"].clone(), state["exp_avg_sq"].clone()))
             self.counts.append(int(state["step"]))
-            self.rates.append(optimizer.param_groups[0]["lr"])
+            self.rates.append(optimizers[0].param_groups[0]["lr"])
             return loss
 
         monkeypatch.setattr(training, "_step", watched)
@@ -545,7 +862,7 @@ def test_a_checkpoint_is_read_onto_the_cpu_whatever_device_wrote_it(digits, tmp_
     run(small(digits), digits, checkpoint=path)
     assert seen == [{"map_location": "cpu", "weights_only": True}]
     content = load(path, weights_only=True)
-    tensors = [*content["model"].values(), *(x for s in content["optimizer"]["state"].values() for x in s.values())]
+    tensors = [*content["model"].values(), *(x for s in content["optimizers"][0]["state"].values() for x in s.values())]
     assert len(tensors) > 50 and {tensor.device.type for tensor in tensors} == {"cpu"}
 
 
@@ -695,3 +1012,14 @@ def test_results_say_where_they_come_from(tmp_path):
     assert content["settings"]["model"] == {"d": 16}
     assert content["machine"]["torch"] == torch.__version__
     assert set(content) == {"settings", "machine", "date", "commit", "results"}
+
+
+def test_kept_weights_come_back_with_what_is_known_of_them(digits, tmp_path):
+    model, path = small(digits, positions="mixed", pooling="map", registers=1), tmp_path / "results" / "colour.npz"
+    training.keep_weights(path, model, accuracy=0.83, classes=digits.classes)
+    assert path.stat().st_size < 3 * sum(x.numel() for x in model.parameters()) + 20_000
+    loaded, about = training.load_colour_model(path)
+    assert (about["accuracy"], about["classes"]) == (0.83, list("0123456789")) and not loaded.training
+    for weight, kept in zip(model.parameters(), loaded.parameters(), strict=True):
+        assert kept.dtype == torch.float32 and torch.equal(kept, weight.half().float())
+    assert evaluate(loaded, digits, CPU) == pytest.approx(evaluate(model, digits, CPU), abs=0.01)
