@@ -50,6 +50,7 @@ MAX_ENTRIES = 5000  # files and folders in one submission
 MAX_DEPTH = 20  # folders within one another
 LOOKING = 5.0  # seconds that choosing among several notebooks may take
 ABOUT_ALL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # a disk that takes nothing takes it from nobody
+LOG = "grading.log"  # it lies among the students' folders
 NBGRADERS_OWN = ("timestamp.txt", "submission_secret.txt")  # what `nbgrader collect` puts beside a notebook
 
 log = logging.getLogger("autograder")
@@ -320,7 +321,7 @@ def _look(course, home, assignment, seed):
     if not (stat.S_ISDIR(mode) or (stat.S_ISLNK(mode) and home.is_dir())):
         return [], []
     shown = clean.name(home)
-    if home.name != shown or len(home.name) > MAX_ID:
+    if home.name != shown.strip() or len(home.name) > MAX_ID or home.name == LOG:
         return [], [f"{shown}: its name cannot be a student's id; rename it"]
     if stat.S_ISLNK(mode):
         problem = "the folder is a link: put the folder itself here"
@@ -699,7 +700,7 @@ class _OneLine(logging.Formatter):
 @contextlib.contextmanager
 def _logging(course):
     """Keep a log that a teacher can send on: `autograded/grading.log`."""
-    handler = logging.FileHandler(course.folder("autograded") / "grading.log", encoding="utf-8")
+    handler = logging.FileHandler(course.folder("autograded") / LOG, encoding="utf-8")
     handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)

@@ -23,6 +23,7 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # what HTML reads as the beginning of on
 # attachment is elsewhere, too: it is not kept, and nbconvert, which formgrader shows notebooks by, ends without it.
 _HARMLESS = r"(?i:(?:https?|mailto):|data:image/(?:png|jpeg|gif|webp)[;,])|[^:&\\/?#<)>\s]{0,200}+(?:[/?#)>\s]|\Z)"
 _RUNNING = re.compile(rf"\](?=[(:][\s>]*+(?!{_HARMLESS}))")
+_BLANKS = re.compile(r"(?<=[ \t]{200})[ \t]+")  # each is looked at again for each, when a notebook is shown
 _MACRO = re.compile(r"\\(?=(?:href|require|html|mmlToken|style|class|cssId|bbox)(?![A-Za-z]))")
 
 
@@ -90,7 +91,7 @@ def markdown(value):
     No tag is left, of whatever kind: it is shown as it was typed. Nor is a link that leads into a program
     (`javascript:`), nor a macro by which a formula reaches out of itself or changes its looks.
     """
-    value = _TAG.sub("&lt;", text(value))
+    value = _TAG.sub("&lt;", _BLANKS.sub("", text(value)))
     value = _RUNNING.sub("&#93;", value)
     return _MACRO.sub(r"\\text{macro }", value)
 

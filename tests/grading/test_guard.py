@@ -420,3 +420,13 @@ def test_a_students_folder_of_too_many_files_is_not_readable(course):
     done = course.run("grade")
     assert done.stdout.splitlines()[-1] == "2 submissions: 1 not readable, 1 graded; 2 in this run"
     assert "more than 5,000 files" in (course.folder / "autograded" / "grading.log").read_text()
+
+
+@pytest.mark.parametrize("name", ["ada ", " ada", "grading.log"])
+def test_a_folder_whose_name_is_no_id_is_named_and_passed_over(course, name):
+    """A blank at an end is not seen in any table; the log lies among the students' folders."""
+    for student in ("ada", name):
+        submit(course.folder, student, notebook(STUDENTS["ada"]))
+    done = course.run("grade")
+    assert done.stdout.splitlines()[-1] == "1 submission: 1 graded; 1 in this run"
+    assert f"{name}: its name cannot be a student's id; rename it" in done.stderr

@@ -9,6 +9,7 @@ import time
 import pytest
 from build import STUDENTS, notebook
 
+from autograder import clean
 from autograder.notebook import MAX_FILE, NotReadable, inspect, read, restored
 
 LIMIT = 10.0  # seconds; all take less than two on a machine with nothing else to do
@@ -104,3 +105,15 @@ def test_a_pasted_picture_leaves_the_text_after_it_readable():
     picture = text("![](data:image/png;base64," + "A" * 3_000_000 + ")")
     submission = read(json.dumps({"cells": [*others, picture, text(function["source"])]}).encode())
     assert "patchify" in submission.written
+
+
+@pytest.mark.parametrize("start", ["](", "a", '[a](x "'])
+@pytest.mark.parametrize("blank", [" ", "\t"])
+def test_blanks_without_end_do_not_hold_who_shows_the_notebook(start, blank):
+    """nbconvert, which formgrader shows notebooks by, looks at each blank for each: 600,000 take it hours."""
+    from nbconvert.filters.markdown_mistune import markdown2html_mistune
+
+    source = clean.markdown(start + blank * 600_000 + "end")
+    begin = time.process_time()
+    assert "end" in markdown2html_mistune(source)
+    assert time.process_time() - begin < LIMIT
