@@ -667,6 +667,7 @@ def _write(path, text):
     """Write a file whole or not at all; nbgrader leaves read-only ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
+    beside.unlink(missing_ok=True)  # a link would lead elsewhere
     beside.write_text(text, "utf-8")
     os.replace(beside, path)
 
