@@ -132,7 +132,7 @@ def _course_for(notebook):
 
     So may what lies above the notebook, as where an archive was unpacked, unless it is in a folder of a class.
     """
-    here, place = Path.cwd(), notebook.absolute()
+    here, place = Path.cwd(), Path(os.path.normpath(notebook.absolute()))
     try:
         if (here / CONFIG).exists():
             below = place.relative_to(here).parts[0] if place.is_relative_to(here) else None
@@ -415,8 +415,10 @@ def _output(text, path, course):
     try:
         if path.is_file():  # open to all, perhaps, from an earlier version; a pipe or a terminal stays as it is
             about = path.stat()
-            if os.geteuid() not in (0, about.st_uid) and course.group != about.st_gid:
-                raise CommandError(f"{path} belongs to another account, which could read what is written there")
+            if about.st_uid != os.geteuid() and course.group != about.st_gid:
+                raise CommandError(
+                    f"{path} belongs to another account, which could read what is written: remove it first"
+                )
             course.close(path)
         path.write_text(text, "utf-8", newline="")
     except OSError as error:

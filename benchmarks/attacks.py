@@ -113,7 +113,7 @@ def end_all(home):
 def attacked(attack, files, commands):
     """Run the attack under a grader; returns its verdict, "held" or "fell", and how."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch, World(scratch, files) as world:
-        submit(world.course, "attacker", world.notebook(attack))
+        submit(world.course, "attacker", json.dumps(world.notebook(attack)))  # which may hold what UTF-8 cannot
         ended = [run(world.course, world.home, command) for command in commands]
         gained = [] if all(ended) else ["the run hung"]
         page, returned = "", ""

@@ -149,11 +149,15 @@ def test_nothing_is_run_that_lies_in_a_folder_of_students_files(planted, command
 
 
 @pytest.mark.parametrize("beside", ["p.IPYNB", "readme.txt"])
-@pytest.mark.parametrize("place", ["work/patchify.ipynb", "a/submitted/patchify.ipynb"])
+@pytest.mark.parametrize(
+    "place", ["work/patchify.ipynb", "a/submitted/patchify.ipynb", "submitted/../work/patchify.ipynb"]
+)
 def test_a_configuration_above_notebooks_is_not_run(planted, place, beside):
     """As after an archive was unpacked: the folder is the teacher's, what lies in it is not."""
     folder, mark = planted
-    (folder / place).parent.mkdir(parents=True)
+    (folder / "submitted").mkdir()
+    (folder / "work").mkdir()
+    (folder / place).parent.mkdir(parents=True, exist_ok=True)
     (folder / "patchify.ipynb").rename(folder / place)
     (folder / beside).touch()
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}

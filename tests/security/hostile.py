@@ -379,12 +379,15 @@ gained(f"{len(held) // 10**6} MB of memory")
 def hold():
     held = b"x" * 400_000_000
     time.sleep(3)
+held = []
 for _ in range(4):
-    if os.fork() == 0:
+    held.append(os.fork())
+    if held[-1] == 0:
         threading.Thread(target=hold).start()
         ctypes.CDLL(None).syscall(60, 0)
 time.sleep(1.5)
-gained("1600 MB of memory")
+if all(os.waitpid(pid, os.WNOHANG)[0] == 0 for pid in held):
+    gained("1600 MB of memory")
 """)),
     Attack(_HOG, "1.5 GB of shared memory", patchify=_from("""
 if "held" not in globals():
