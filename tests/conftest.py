@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,10 @@ def is_stale():
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: "site" in item.fixturenames)  # the others run while the site is built
+    """Files that need the site come last, for it is built meanwhile; before the others of their kind, the long ones."""
+    tests = Counter(item.path for item in items)
+    slow = {item.path for item in items if "solving" in item.fixturenames}  # Python has to start in the browser
+    items.sort(key=lambda item: ("site" in item.fixturenames, item.path not in slow, -tests[item.path]))
 
 
 class Build:
