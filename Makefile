@@ -115,12 +115,12 @@ lab: $(VENV)/.ready exercises
 grade: $(VENV)/.ready
 	$(BIN)/python -m autograder grade
 
-# A worker for each core; a file's tests stay together, for they share what is slow to make.
+# A worker for each core; a file's tests stay together, for they share what is slow to make. conftest.py orders them.
 test: $(VENV)/.ready system
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-all: $(VENV)/.ready system
-	$(BIN)/python -m pytest -m '' -n auto --dist loadfile
+	$(BIN)/python -m pytest -m '' -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -31,10 +31,13 @@ def is_stale():
     return not signature.exists() or signature.read_text() != sources_digest()
 
 
+LONG = "test_ordinary_user.py"  # one test that runs a hundred others
+
+
 def pytest_collection_modifyitems(items):
-    """Files that need the site come last, for it is built meanwhile; before the others of their kind, the long ones."""
+    """Files that need the site come last, for it is built meanwhile; among their kind, the long ones come first."""
     tests = Counter(item.path for item in items)
-    slow = {item.path for item in items if "solving" in item.fixturenames}  # Python has to start in the browser
+    slow = {item.path for item in items if "solving" in item.fixturenames or item.path.name == LONG}
     items.sort(key=lambda item: ("site" in item.fixturenames, item.path not in slow, -tests[item.path]))
 
 
