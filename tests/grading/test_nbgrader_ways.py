@@ -232,6 +232,11 @@ def test_what_was_not_collected_is_told_where_the_page_says(course):
     assert "`files collected, … files skipped`" in page and "`Skipped submission`" in page
 
 
+def own_home(course):
+    """An environment in which Jupyter keeps what it trusts in the course's folder."""
+    return os.environ | {name: str(course.folder / name.lower()) for name in ("HOME", "JUPYTER_DATA_DIR")}
+
+
 @contextlib.contextmanager
 def jupyter(course, program, *options):
     """A Jupyter server of one of its programs on a course; yields its address."""
@@ -243,7 +248,7 @@ def jupyter(course, program, *options):
          "--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True",
          f"--ServerApp.root_dir={course.folder}", *options],
         cwd=course.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {name: str(course.folder / name.lower()) for name in ("HOME", "JUPYTER_DATA_DIR")},
+        env=own_home(course),
     )  # fmt: skip
     try:
         for _ in range(600):
@@ -316,6 +321,20 @@ CELLS = [
 ]
 
 
+def watched(browser, only=None):
+    """A page of its own context, and a list of what scripts do on it: dialogs, and what they post (`only` there)."""
+    page, told = browser.new_context().new_page(), []
+
+    def note(request):
+        if request.method == "POST" and only in (None, request.url):
+            told.append(request.url)
+
+    page.on("request", note)
+    page.on("dialog", lambda dialog: (told.append(dialog.message), dialog.dismiss()))
+    page.route("**/*", lambda route: route.continue_() if "127.0.0.1" in route.request.url else route.abort())
+    return page, told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["markdown", "raw"])
 def test_what_a_learner_writes_runs_nothing_in_formgrader(course, kind):
@@ -338,10 +357,7 @@ def test_what_a_learner_writes_runs_nothing_in_formgrader(course, kind):
         """What ran when the page was opened and every link on it was clicked."""
         kept.write_text(source, "utf-8")
         (shown,) = json.loads(ask("api/submitted_notebooks/patchify/patchify"))
-        page, told = browser.new_page(), []
-        page.on("request", lambda request: told.append(request.url) if request.method == "POST" else None)
-        page.on("dialog", lambda dialog: told.append("a dialog"))
-        page.route("**/*", lambda route: route.continue_() if "127.0.0.1" in route.request.url else route.abort())
+        page, told = watched(browser)
         page.goto(f"{ask.address}submissions/{shown['id']}/", wait_until="domcontentloaded")
         page.wait_for_timeout(1500)
         for link in page.locator("#notebook a", has_text="click").all():
@@ -403,15 +419,9 @@ def test_what_a_learner_writes_runs_nothing_in_jupyter(course, program):
     def ran(source):
         """What ran when the notebook was trusted, opened and every link in it clicked."""
         kept.write_text(source, "utf-8")
-        environment = os.environ | {name: str(course.folder / name.lower()) for name in ("HOME", "JUPYTER_DATA_DIR")}
         trusted = [sys.executable, "-m", "jupyter", "trust", str(kept)]
-        subprocess.run(trusted, check=True, cwd=course.folder, env=environment, capture_output=True)
-        told = []
-        page = browser.new_context().new_page()
-        posted = lambda request: request.method == "POST" and request.url == f"{root}api/contents/"  # noqa: E731
-        page.on("request", lambda request: told.append(request.url) if posted(request) else None)
-        page.on("dialog", lambda dialog: (told.append(dialog.message), dialog.dismiss()))
-        page.route("**/*", lambda route: route.continue_() if "127.0.0.1" in route.request.url else route.abort())
+        subprocess.run(trusted, check=True, cwd=course.folder, env=own_home(course), capture_output=True)
+        page, told = watched(browser, f"{root}api/contents/")  # Jupyter itself posts, too
         page.goto(f"{root}{VIEWS[program]}autograded/mal/patchify/patchify.ipynb", wait_until="domcontentloaded")
         page.locator(".jp-Notebook .jp-MarkdownCell").first.wait_for(timeout=60_000)
         shown = ""
