@@ -26,7 +26,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from autograder import clean
-from autograder.course import CommandError
+from autograder.course import LOG, CommandError
 from autograder.exercise import CHAPTERS, exercises, former_names, names
 from autograder.feedback import feedback, told_once
 from autograder.grade import (
@@ -50,7 +50,6 @@ MAX_ENTRIES = 5000  # files and folders in one submission
 MAX_DEPTH = 20  # folders within one another
 LOOKING = 5.0  # seconds that choosing among several notebooks may take
 ABOUT_ALL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # a disk that takes nothing takes it from nobody
-LOG = "grading.log"  # it lies among the students' folders
 NBGRADERS_OWN = ("timestamp.txt", "submission_secret.txt")  # what `nbgrader collect` puts beside a notebook
 
 log = logging.getLogger("autograder")

@@ -31,6 +31,7 @@ def _group_id(name):
 
 CONFIG = "nbgrader_config.py"
 TRUST = "AUTOGRADER_TRUST"  # an account whose configuration is run as if it were one's own
+LOG = "grading.log"  # in autograded/, among the students' folders
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
 NBGRADERS = {  # those of nbgrader's settings that are read here: what is right, and in words
     "CourseDirectory.course_id": (_is_text, "text"),

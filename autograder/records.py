@@ -5,7 +5,7 @@ import re
 import subprocess
 
 from autograder import clean
-from autograder.course import CommandError
+from autograder.course import LOG, CommandError
 from autograder.exercise import CHAPTERS
 from autograder.grade import version
 
@@ -129,7 +129,7 @@ def _listed(*command):
 
 
 def _log_lines(course, student, *, really):
-    path = course.folder("autograded") / "grading.log"
+    path = course.folder("autograded") / LOG
     if not path.exists():
         return
     lines = path.read_text("utf-8", errors="replace").splitlines(keepends=True)
