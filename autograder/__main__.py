@@ -15,7 +15,7 @@ from pathlib import Path
 from traitlets.config import Config
 
 from autograder import clean
-from autograder.course import CONFIG, STEPS, CommandError, Course, Distrusted, is_open
+from autograder.course import CONFIG, CommandError, Course, is_open
 from autograder.exercise import CHAPTERS
 
 
@@ -118,32 +118,13 @@ def _parser():
     )
     alike.add_argument("--output", metavar="PATH", type=_path, help="default: similar.html")
 
-    command("doctor", _doctor, "Show what works on this machine.")
+    command("doctor", _doctor, "Show what works on this machine.").set_defaults(course=Course.known)
     return parser
 
 
 def _no_course():
     """For a command that needs no course: nothing in the folder is run, its configuration neither."""
     return Course(Path.cwd(), Config())
-
-
-def _course_for(notebook):
-    """The course here, but for a folder of notebooks: what else lies among them may be a student's, too.
-
-    So may what lies above the notebook, as where an archive was unpacked, unless it is in a folder of a class.
-    """
-    here, place = Path.cwd(), Path(os.path.normpath(notebook.absolute()))
-    try:
-        if (here / CONFIG).exists():
-            below = place.relative_to(here).parts[0] if place.is_relative_to(here) else None
-            if any(path.suffix.lower() == ".ipynb" for path in here.iterdir()):
-                raise Distrusted(f"{CONFIG} lies among notebooks")
-            if below not in (None, *STEPS, "downloaded"):
-                raise Distrusted(f"{CONFIG} lies above a notebook that is in no folder of a class")
-        return Course.here()
-    except Distrusted as reason:
-        clean.say(f"warning: {reason}; it is not read, and the seed is --seed or 0", error=True)
-        return _no_course()
 
 
 def _number(kind, least, most=None):
@@ -300,7 +281,7 @@ def _grade_file(options, course):
     from autograder.sandbox import SandboxUnavailable
 
     data = _bytes(options.notebook)
-    course = _course_for(options.notebook)  # after that: who named no notebook need not hear of the seed
+    course = Course.known()  # after that: who named no notebook need not hear of the seed
     _warn(options)
     try:
         verdict, _ = grade(

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import grp
 import hashlib
+import json
 import os
 import pwd
 import stat
@@ -15,6 +16,7 @@ from pathlib import Path
 from traitlets import Bool, Enum, Int, List, Set, TraitError, Unicode, Union, validate
 from traitlets.config import Config, Configurable, PyFileConfigLoader
 
+from autograder import clean
 from autograder.filter import ALL, ON_REQUEST
 
 
@@ -45,10 +47,6 @@ NBGRADERS = {  # those of nbgrader's settings that are read here: what is right,
 
 class CommandError(Exception):
     """Something cannot be done; the text says why, in one line."""
-
-
-class Distrusted(CommandError):
-    """A configuration that is not run; the text says why."""
 
 
 class Autograder(Configurable):
@@ -134,15 +132,14 @@ class Course:
 
         Raises
         ------
-        Distrusted
-            Its `nbgrader_config.py`, which is a program, may be somebody else's.
         CommandError
-            The configuration is broken.
+            Its `nbgrader_config.py`, which is a program, may be somebody else's, or is broken.
         """
         root = Path.cwd()
         if not (root / CONFIG).exists():
             return cls(root, Config())
         _see_that_it_is_ours(root)
+        remember(root)
         # A plugin for late penalties may lie in the class's folder. It comes last: it stands for nothing installed.
         if str(root) not in sys.path:
             sys.path.append(str(root))
@@ -158,6 +155,22 @@ class Course:
         course = cls(root, config)
         course.settings  # noqa: B018, what is wrong is told before anything is done
         return course
+
+    @classmethod
+    def known(cls):
+        """The course in the current folder, where a class of this account was made, graded or reported before.
+
+        Any other folder may be somebody's who made it look like a class: nothing in it is run.
+        """
+        root = Path.cwd()
+        if (root / CONFIG).exists() and not _is_known(root):
+            clean.say(
+                f"warning: no class of yours was made or graded in this folder; its {CONFIG} is not read, and the seed "
+                "is --seed or 0. Is it yours? `grade --dry-run` here says so",
+                error=True,
+            )
+            return cls(root, Config())
+        return cls.here()
 
     @functools.cached_property
     def settings(self):
@@ -243,6 +256,29 @@ def is_open(path):
     return False
 
 
+def _known_classes():
+    """The file that names the folders of this account's classes, a line for each."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "autograder" / "classes"
+
+
+def remember(root):
+    """Note that a folder is a class of this account's: from now on all commands run its configuration."""
+    if not _is_known(root):
+        with contextlib.suppress(OSError, RuntimeError):  # no home, or not to be written: then it stays unknown
+            _known_classes().parent.mkdir(parents=True, exist_ok=True)
+            with open(os.open(_known_classes(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w") as file:
+                file.write(json.dumps(str(root.resolve())) + "\n")
+
+
+def _is_known(root):
+    if root.resolve() == Path(__file__).parents[1]:  # the clone of the course: what would read it lies there, too
+        return True
+    with contextlib.suppress(OSError, RuntimeError):
+        return json.dumps(str(root.resolve())) in _known_classes().read_text("ascii", "replace").splitlines()
+    return False
+
+
 def _see_that_it_is_ours(root):
     """Refuse a configuration that somebody else may have written, or that lies among what students handed in."""
     about, folder = (root / CONFIG).stat(), root.stat()
@@ -250,15 +286,15 @@ def _see_that_it_is_ours(root):
     for what, one in ((CONFIG, about), (CONFIG, (root / CONFIG).lstat()), ("its folder", folder)):
         owner = _account(one.st_uid)
         if one.st_uid not in (os.geteuid(), 0) and owner != os.environ.get(TRUST):
-            raise Distrusted(
+            raise CommandError(
                 f"{what} belongs to {owner}, and {CONFIG} is a program: it is run when it is yours, or when you say "
                 f"that you trust whoever wrote it ({TRUST}={owner})"
             )
     if about.st_mode & stat.S_IWOTH or (folder.st_mode & (stat.S_IWOTH | stat.S_ISVTX)) == stat.S_IWOTH:
-        raise Distrusted(f"every account can write {CONFIG} or its folder, and it is a program: chmod o-w . {CONFIG}")
+        raise CommandError(f"every account can write {CONFIG} or its folder, and it is a program: chmod o-w . {CONFIG}")
     for above in root.parents:
         if (above / CONFIG).exists() and root.relative_to(above).parts[0] in (*STEPS[2:], "downloaded"):
-            raise Distrusted(f"this folder is part of the class in {above}, and its {CONFIG} is not run: go there")
+            raise CommandError(f"this folder is part of the class in {above}, and its {CONFIG} is not run: go there")
 
 
 def _account(uid):

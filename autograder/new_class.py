@@ -6,7 +6,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from autograder.course import CommandError
+from autograder.course import CommandError, remember
 
 COURSE = Path(__file__).parents[1]
 
@@ -47,3 +47,4 @@ def new_class(folder):
     shutil.copytree(COURSE / "exercises", folder / "exercises", dirs_exist_ok=True)
     (folder / "nbgrader_config.py").write_text(text, encoding="utf-8")
     (folder / "nbgrader_config.py").chmod(0o600)  # the seed is a secret
+    remember(folder)

@@ -16,6 +16,9 @@ import pytest
 
 # The models of the tests are small, and the site is built beside them: a second thread of torch would wait for its core
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The classes of the tests are not among those of whoever runs them.
+STATE = tempfile.TemporaryDirectory(prefix="autograder-state-")
+os.environ["XDG_STATE_HOME"] = STATE.name
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from autograder.__main__ import main
+from autograder.course import remember
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,6 +27,7 @@ class Course:
         self.folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "nbgrader_config.py", self.folder)
         shutil.copytree(ROOT / "exercises", self.folder / "exercises", dirs_exist_ok=True)
+        remember(self.folder)  # as new-class does
 
     def run(self, *arguments, status=0):
         """Run a command of ours in this process; returns its output. Its exit status must be the given one, or any."""

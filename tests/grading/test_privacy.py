@@ -4,8 +4,11 @@ import datetime
 import grp
 import json
 import os
+import shutil
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from build import STUDENTS, notebook, submit
@@ -14,6 +17,7 @@ from autograder import course as settings
 from autograder.course import Course, is_open
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to somebody else")
+ROOT = Path(__file__).parents[2]
 PLANT = "open({mark!r}, 'a').write(__file__)\n"
 
 
@@ -145,26 +149,49 @@ def test_nothing_is_run_that_lies_in_a_folder_of_students_files(planted, command
     assert done.returncode == 0, done.stderr
     if command.startswith("grade-file"):
         assert "12.00 / 12" in done.stdout
-        assert "lies among notebooks; it is not read" in done.stderr
+        assert "no class of yours was made or graded in this folder; its nbgrader_config.py is not read" in done.stderr
 
 
-@pytest.mark.parametrize("beside", ["p.IPYNB", "readme.txt"])
-@pytest.mark.parametrize(
-    "place", ["work/patchify.ipynb", "a/submitted/patchify.ipynb", "submitted/../work/patchify.ipynb"]
-)
-def test_a_configuration_above_notebooks_is_not_run(planted, place, beside):
+@pytest.mark.parametrize("command", ["grade-file", "doctor"])
+@pytest.mark.parametrize("place", ["work/patchify.ipynb", "submitted/ada/patchify/patchify.ipynb"])
+def test_a_folder_that_looks_like_a_class_is_none(planted, place, command):
     """As after an archive was unpacked: the folder is the teacher's, what lies in it is not."""
     folder, mark = planted
-    (folder / "submitted").mkdir()
-    (folder / "work").mkdir()
-    (folder / place).parent.mkdir(parents=True, exist_ok=True)
+    (folder / place).parent.mkdir(parents=True)
     (folder / "patchify.ipynb").rename(folder / place)
-    (folder / beside).touch()
+    shutil.copytree(ROOT / "exercises", folder / "exercises")
+    arguments = [place] if command == "grade-file" else []
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    command = [sys.executable, "-m", "autograder", "grade-file", place]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "autograder", command, *arguments], cwd=folder, env=environment,
+                          capture_output=True, text=True)  # fmt: skip
     assert not mark.exists(), mark.read_text()
-    assert "12.00 / 12" in done.stdout and "it is not read" in done.stderr
+    assert ("12.00 / 12" if command == "grade-file" else "grading     works") in done.stdout
+    assert "its nbgrader_config.py is not read" in done.stderr
+
+
+@pytest.mark.parametrize("made", ["new-class", "grade", "grade --dry-run"])
+def test_a_class_is_known_once_it_was_made_or_graded(course, monkeypatch, tmp_path, made):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    if made == "new-class":
+        course.run("new-class", tmp_path / "ours")
+        course.folder = tmp_path / "ours"
+    config = course.folder / "nbgrader_config.py"
+    config.write_text(config.read_text() + "c.Autograder.seed = 4321\n")
+    if made != "new-class":
+        unknown = course.run("grade-file", path, "--json")
+        assert json.loads(unknown.stdout)["seed"] == 0 and "is not read" in unknown.stderr
+        course.run(*made.split())
+    known = course.run("grade-file", path, "--json")
+    assert json.loads(known.stdout)["seed"] == 4321 and "is not read" not in known.stderr
+    assert stat.S_IMODE((tmp_path / "state" / "autograder" / "classes").stat().st_mode) == 0o600
+
+
+def test_without_a_home_a_class_is_graded_and_stays_unknown(course, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/none")
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    course.run("grade")
+    assert "is not read" in course.run("doctor").stderr
 
 
 @pytest.mark.parametrize("command", ["inspect", "grade-file"])
