@@ -83,7 +83,7 @@ system:
 	exit $$status
 
 exercises: $(VENV)/.ready
-	$(BIN)/python -m autograder.generate
+	$(BIN)/python -m autograder.notebooks.generate
 
 book: $(VENV)/.ready exercises
 	mkdir -p _build
@@ -91,7 +91,7 @@ book: $(VENV)/.ready exercises
 	@echo "The site is in $(SITE). Open it with: make serve"
 
 preview: $(VENV)/.ready
-	@$(BIN)/python -m autograder.preview $(PAGE) $(EXERCISE)
+	@$(BIN)/python -m autograder.authoring.preview $(PAGE) $(EXERCISE)
 
 # Only pages that have changed since `make book`; their cells run only where code has changed. The tests build it whole.
 page: $(VENV)/.ready

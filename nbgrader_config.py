@@ -25,8 +25,8 @@ c.FileNameCollectorPlugin.named_regexp = (
     r"_(?:[0-9]+_(?![0-9]+_|assignsubmission_file)|assignsubmission_file(?:_?/|_))(?!.*[0-9]_assignsubmission_file)"
     r"(?P<file_id>[^/.][^/]*?)(?:-[0-9]+|\s*\([0-9]+\))?\.ipynb$"
 )
-c.ZipCollectApp.collector_plugin = "autograder.collect.LmsNames"
-c.ZipCollectApp.extractor_plugin = "autograder.collect.OuterZip"
+c.ZipCollectApp.collector_plugin = "autograder.lms.collect.LmsNames"
+c.ZipCollectApp.extractor_plugin = "autograder.lms.collect.OuterZip"
 
 # Settings of `python -m autograder`, which nbgrader passes over.
 c.Autograder.seed = 0  # hidden cases are drawn from it: set your own for a class, and keep it to yourself

@@ -6,6 +6,6 @@ import sys
 if sys.argv[:1] == ["-m"] and not sys.flags.safe_path and not __file__.startswith(f"{sys.path[0]}/autograder/"):
     del sys.path[0]
 
-from autograder.judge import CheckFailed, check, evaluate
+from autograder.judging.judge import CheckFailed, check, evaluate
 
 __all__ = ["CheckFailed", "check", "evaluate"]

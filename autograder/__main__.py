@@ -15,8 +15,8 @@ from pathlib import Path
 from traitlets.config import Config
 
 from autograder import clean
-from autograder.course import CONFIG, CommandError, Course, is_open
-from autograder.exercise import CHAPTERS
+from autograder.grading.classroom import CONFIG, Classroom, CommandError, is_open
+from autograder.judging.exercise import CHAPTERS
 
 
 def main(arguments=None):
@@ -30,9 +30,9 @@ def main(arguments=None):
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows fewer characters than a student's name
     try:
-        course = options.course()
-        with course.private():
-            return options.run(options, course) or 0
+        classroom = options.classroom()
+        with classroom.private():
+            return options.run(options, classroom) or 0
     except CommandError as error:
         clean.say(f"autograder {options.command}: {clean.line(error)}", error=True)
         return 1
@@ -73,7 +73,7 @@ def _parser():
 
     def command(name, run, help, *parents):
         made = commands.add_parser(name, help=help, description=help, parents=[common, *parents])
-        made.set_defaults(run=run, course=Course.here)
+        made.set_defaults(run=run, classroom=Classroom.here)
         return made
 
     grade = command("grade", _grade, "Grade what is new in submitted/ and record it.", limits)
@@ -87,12 +87,12 @@ def _parser():
     one = command("grade-file", _grade_file, "Grade one notebook; nothing is recorded.", limits)
     one.add_argument("notebook", metavar="NOTEBOOK", type=_path)
     one.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
-    one.set_defaults(course=_no_course)
+    one.set_defaults(classroom=_no_class)
 
     look = command("inspect", _inspect, "Show what a grader would find in a notebook; nothing in it is run.")
     look.add_argument("notebook", metavar="NOTEBOOK", type=_path)
     look.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
-    look.set_defaults(course=_no_course)
+    look.set_defaults(classroom=_no_class)
 
     export = command("export", _export, "Write the scores as CSV.")
     export.add_argument("--format", choices=("nbgrader", "canvas", "moodle"), default="nbgrader")
@@ -118,13 +118,13 @@ def _parser():
     )
     alike.add_argument("--output", metavar="PATH", type=_path, help="default: similar.html")
 
-    command("doctor", _doctor, "Show what works on this machine.").set_defaults(course=Course.known)
+    command("doctor", _doctor, "Show what works on this machine.").set_defaults(classroom=Classroom.known)
     return parser
 
 
-def _no_course():
-    """For a command that needs no course: nothing in the folder is run, its configuration neither."""
-    return Course(Path.cwd(), Config())
+def _no_class():
+    """For a command that needs no class: nothing in the folder is run, its configuration neither."""
+    return Classroom(Path.cwd(), Config())
 
 
 def _number(kind, least, most=None):
@@ -160,16 +160,16 @@ def _url(text):
 # ------------------------------------------------------------------------------------------ grade
 
 
-def _grade(options, course):
-    from autograder.classroom import grade_class, rehearse
-    from autograder.new_class import course_version
+def _grade(options, classroom):
+    from autograder.course import version
+    from autograder.grading.run import grade_class, rehearse
 
-    if course.course_version not in ("", course_version()):
+    if classroom.course_version not in ("", version()):
         raise CommandError(
-            f"this class keeps to version {course.course_version} of the course (nbgrader_config.py), and this is "
-            f"{course_version()}: CHANGELOG.md says what changes a grade"
+            f"this class keeps to version {classroom.course_version} of the course (nbgrader_config.py), and this is "
+            f"{version()}: CHANGELOG.md says what changes a grade"
         )
-    if _seed(options, course) and is_open(course.root / CONFIG):
+    if _seed(options, classroom) and is_open(classroom.root / CONFIG):
         clean.say(
             f"warning: every account of this machine can read the seed in {CONFIG}: chmod 600 {CONFIG}", error=True
         )
@@ -177,8 +177,8 @@ def _grade(options, course):
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _warn(options)
     what = {
-        "limits": _limits(options, course),
-        "seed": _seed(options, course),
+        "limits": _limits(options, classroom),
+        "seed": _seed(options, classroom),
         "assignment": options.assignment,
         "student": options.student,
         "submitted": options.submitted,
@@ -186,11 +186,13 @@ def _grade(options, course):
         "scheduler": options.scheduler,
         "force": options.force,
     }
-    url, changes = options.gradebook or course.gradebook, None
+    url, changes = options.gradebook or classroom.gradebook, None
     if options.dry_run:
-        verdicts, changes = rehearse(course, url, **what)
+        verdicts, changes = rehearse(classroom, url, **what)
     else:
-        verdicts = grade_class(course, url, **what)
+        from autograder.reports.feedback import feedback
+
+        verdicts = grade_class(classroom, url, feedback=feedback, **what)
     clean.say(_summary(verdicts))
     if changes is not None:
         clean.say(f"\n{_told(changes)}")
@@ -246,14 +248,14 @@ def _with_points(row, status):
     return status if row["score"] is None else f"{status}, {_score(row)} points"
 
 
-def _limits(options, course):
-    from autograder.grade import Limits
+def _limits(options, classroom):
+    from autograder.grading.grade import Limits
 
-    return Limits(options.isolation, options.time_limit, options.memory_limit, course.allowed_system_calls)
+    return Limits(options.isolation, options.time_limit, options.memory_limit, classroom.allowed_system_calls)
 
 
-def _seed(options, course):
-    return course.seed if options.seed is None else options.seed
+def _seed(options, classroom):
+    return classroom.seed if options.seed is None else options.seed
 
 
 def _warn(options):
@@ -275,21 +277,20 @@ def _bytes(path):
         raise CommandError(reason) from error
 
 
-def _grade_file(options, course):
-    from autograder.feedback import told_once
-    from autograder.grade import close_sandbox, documented, grade
-    from autograder.sandbox import SandboxUnavailable
+def _grade_file(options, classroom):
+    from autograder.grading.grade import close_sandbox, documented, grade, told_once
+    from autograder.sandbox.host import SandboxUnavailable
 
     data = _bytes(options.notebook)
-    course = Course.known()  # after that: who named no notebook need not hear of the seed
+    classroom = Classroom.known()  # after that: who named no notebook need not hear of the seed
     _warn(options)
     try:
         verdict, _ = grade(
             data,
             assignment=options.assignment,
             filename=clean.name(options.notebook),
-            seed=_seed(options, course),
-            limits=_limits(options, course),
+            seed=_seed(options, classroom),
+            limits=_limits(options, classroom),
         )
     except SandboxUnavailable as error:
         raise CommandError(str(error)) from error
@@ -307,8 +308,8 @@ def _grade_file(options, course):
             clean.say("  " + failure["message"].replace("\n", "\n  "))
 
 
-def _inspect(options, course):
-    from autograder.notebook import inspect
+def _inspect(options, classroom):
+    from autograder.notebooks.read import inspect
 
     found = inspect(_bytes(options.notebook), options.assignment, clean.name(options.notebook))
     if options.json:
@@ -327,11 +328,11 @@ def _inspect(options, course):
 # ------------------------------------------------------------------------------------------ the class
 
 
-def _list(options, course):
-    from autograder.records import verdicts
+def _list(options, classroom):
+    from autograder.grading.kept import verdicts
 
     rows = [("student", "assignment", "status", "score", "seed", "version", "graded", "")]
-    for one in verdicts(course, options.assignment, options.student):
+    for one in verdicts(classroom, options.assignment, options.student):
         notes = [] if one["current"] else ["the tests have changed since"]
         notes += filter(None, [one["reason"], one["warning"]])
         about = (one["student"], one["assignment"], one["status"], _score(one), one["seed"], one["version"] or "–")
@@ -339,44 +340,44 @@ def _list(options, course):
     clean.say(_table(rows))
 
 
-def _forget(options, course):
-    from autograder.records import forget
+def _forget(options, classroom):
+    from autograder.grading.forget import forget
 
-    found = forget(course, options.gradebook or course.gradebook, options.student, really=options.yes)
+    found = forget(classroom, options.gradebook or classroom.gradebook, options.student, really=options.yes)
     clean.say("Removed:" if options.yes else "Would be removed:", *(f"  {one}" for one in found))
     clean.say("Reports and CSV files that were written before, nbgrader's exchange and your backups are not looked at.")
     if not options.yes:
         raise CommandError("nothing has been removed: add --yes to do it")
 
 
-def _export(options, course):
-    from autograder.export import export
+def _export(options, classroom):
+    from autograder.lms.export import export
 
     _output(
-        export(course, options.gradebook or course.gradebook, options.format, options.assignment),
+        export(classroom, options.gradebook or classroom.gradebook, options.format, options.assignment),
         options.output,
-        course,
+        classroom,
     )
 
 
-def _report(options, course):
-    from autograder.report import as_page, collect
+def _report(options, classroom):
+    from autograder.reports.report import as_page, collect
 
-    report = collect(course, options.gradebook or course.gradebook, options.assignment)
+    report = collect(classroom, options.gradebook or classroom.gradebook, options.assignment)
     if options.json:
-        _output(json.dumps(report, indent=1) + "\n", options.output, course)
+        _output(json.dumps(report, indent=1) + "\n", options.output, classroom)
     else:
         path = options.output or Path("report.html")
-        _output(as_page(report), path, course)
+        _output(as_page(report), path, classroom)
         clean.say(path)
 
 
-def _similar(options, course):
-    from autograder.similar import as_page, similar
+def _similar(options, classroom):
+    from autograder.reports.similar import as_page, similar
 
-    pairs, left_out = similar(course, options.threshold, options.assignment)
+    pairs, left_out = similar(classroom, options.threshold, options.assignment)
     path = options.output or Path("similar.html")
-    _output(as_page(pairs, left_out), path, course)
+    _output(as_page(pairs, left_out), path, classroom)
     for pair in pairs:
         clean.say(f"{pair['assignment']}: {' and '.join(pair['students'])}, {pair['similarity']:.0%}")
     if left_out:
@@ -384,7 +385,7 @@ def _similar(options, course):
     clean.say(f"{len(pairs)} pair{'s' * (len(pairs) != 1)} to look at, which is no verdict: {path}")
 
 
-def _output(text, path, course):
+def _output(text, path, classroom):
     if path is None:
         try:
             text.encode(sys.stdout.encoding or "utf-8")
@@ -396,18 +397,18 @@ def _output(text, path, course):
     try:
         if path.is_file():  # open to all, perhaps, from an earlier version; a pipe or a terminal stays as it is
             about = path.stat()
-            if about.st_uid != os.geteuid() and course.group != about.st_gid:
+            if about.st_uid != os.geteuid() and classroom.group != about.st_gid:
                 raise CommandError(
                     f"{path} belongs to another account, which could read what is written: remove it first"
                 )
-            course.close(path)
+            classroom.close(path)
         path.write_text(text, "utf-8", newline="")
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _new_class(options, course):
-    from autograder.new_class import new_class
+def _new_class(options, classroom):
+    from autograder.grading.new_class import new_class
 
     new_class(options.folder)
     clean.say(
@@ -417,10 +418,10 @@ def _new_class(options, course):
     )
 
 
-def _doctor(options, course):
-    from autograder.doctor import doctor
+def _doctor(options, classroom):
+    from autograder.grading.doctor import doctor
 
-    return doctor(options, course)
+    return doctor(options, classroom)
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ from hostile import ATTACKS, World  # noqa: E402
 from nbgrader.apps import AutogradeApp, GenerateAssignmentApp, GenerateFeedbackApp, NbGraderApp  # noqa: E402, F401
 
 import autograder.__main__  # noqa: E402
-import autograder.classroom  # noqa: E402
-from autograder.generate import source_notebook  # noqa: E402
-from autograder.gradebook import api  # noqa: E402
+import autograder.grading.run  # noqa: E402
+from autograder.grading.gradebook import api  # noqa: E402
+from autograder.notebooks.generate import source_notebook  # noqa: E402
 
 RESULT = ROOT / "benchmarks" / "results" / "attacks.json"
 PATIENCE = 400  # seconds for a run of two submissions, which takes less than ten on a quiet machine

@@ -8,7 +8,7 @@ import time
 from functools import partial
 
 from autograder import CheckFailed, check
-from autograder.exercise import exercises, names
+from autograder.judging.exercise import exercises, names
 
 
 def seconds(function, repeat=5):

@@ -32,8 +32,8 @@ sys.path.insert(0, str(ROOT / "tests" / "classroom"))
 import nbformat  # noqa: E402
 from build import STUDENTS, notebook, submit  # noqa: E402
 
-from autograder.generate import source_notebook  # noqa: E402
-from autograder.source import exercise_texts  # noqa: E402
+from autograder.notebooks.generate import source_notebook  # noqa: E402
+from autograder.notebooks.solution import exercise_texts  # noqa: E402
 
 
 def course(folder, chapter, count):
@@ -169,9 +169,12 @@ def where_it_goes(chapter, count):
 
     Each clock stops while another one, of a step within, is running.
     """
-    from autograder import classroom, grade, judge, sandbox
-    from autograder.course import Course
-    from autograder.gradebook import Gradebook
+    from autograder.grading import find, grade, record, run
+    from autograder.grading.classroom import Classroom
+    from autograder.grading.gradebook import Gradebook
+    from autograder.judging import judge
+    from autograder.reports.feedback import feedback
+    from autograder.sandbox import host as sandbox
 
     steps = {
         "reading the notebook": [(grade, "read")],
@@ -179,7 +182,7 @@ def where_it_goes(chapter, count):
         "calls in the sandbox": [(sandbox.Session, "call")],
         "judging and explaining": [(judge.Trial, "run"), (judge.Trial, "verdict")],
         "writing the gradebook": [(Gradebook, "record")],
-        "writing three files": [(classroom, "_write"), (classroom, "restored"), (classroom, "feedback")],
+        "writing three files": [(record, "_write"), (record, "restored")],
     }
     seconds, running = dict.fromkeys([*steps, "the rest"], 0.0), ["the rest"]
     since = time.perf_counter()
@@ -205,20 +208,21 @@ def where_it_goes(chapter, count):
 
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.ExitStack() as stack:
         course(Path(folder), chapter, count + 1)
-        own, url = Course.here(), f"sqlite:///{folder}/gradebook.db"
+        own, url = Classroom.here(), f"sqlite:///{folder}/gradebook.db"
         limits = grade.Limits()
-        classroom.grade_class(own, url, limits=limits, seed=0, student="s00000", workers=1)  # what is paid once
+        run.grade_class(
+            own, url, feedback=feedback, limits=limits, seed=0, student="s00000", workers=1
+        )  # what is paid once
         stack.callback(grade.close_sandbox)
         for step, functions in steps.items():
             for owner, name in functions:
                 stack.enter_context(mock.patch.object(owner, name, clocked(getattr(owner, name), step)))
-        handed = [
-            one for one in classroom._find(own, own.folder("submitted"), None, None, 0) if one.student != "s00000"
-        ]
-        with classroom._open_gradebook(own, url, [chapter]) as book:
+        handed = [one for one in find.find(own, own.folder("submitted"), None, None, 0) if one.student != "s00000"]
+        with record.open_gradebook(own, url, [chapter]) as book:
+            recorder = record.Recorder(own, book, limits, clocked(feedback, "writing three files"))
             since, seconds = time.perf_counter(), dict.fromkeys(seconds, 0.0)
-            for one, verdict, submission, taken in classroom._in_this_process(handed, limits):
-                classroom._record(own, book, one, verdict, submission, taken, limits)
+            for one, verdict, submission, taken in run._in_this_process(handed, limits):
+                recorder.record(one, verdict, submission, taken)
             switch()
     return {step: round(taken / count * 1e3, 2) for step, taken in seconds.items()}
 

@@ -23,15 +23,18 @@ from build import hand_in  # noqa: E402
 from grading import machine  # noqa: E402
 from server import postgresql, program  # noqa: E402
 
-from autograder import classroom  # noqa: E402
-from autograder.course import Course  # noqa: E402
-from autograder.grade import Limits, close_sandbox  # noqa: E402
+from autograder.grading import run  # noqa: E402
+from autograder.grading.classroom import Classroom  # noqa: E402
+from autograder.grading.find import find  # noqa: E402
+from autograder.grading.grade import Limits, close_sandbox, grade_task  # noqa: E402
+from autograder.grading.record import Recorder, open_gradebook  # noqa: E402
+from autograder.reports.feedback import feedback  # noqa: E402
 
 
 def measure(course, url, graded, count):
     """Verdicts a second (wall time) and CPU ms for each: in the gradebook alone, and with the three files."""
-    book = classroom._open_gradebook(course, url, ["patchify"])
-    rates = {}
+    book = open_gradebook(course, url, ["patchify"])
+    recorder, rates = Recorder(course, book, Limits(), feedback), {}
     with book:
         for what in ("gradebook", "gradebook and files"):
             start, cpu = time.perf_counter(), time.process_time()
@@ -40,7 +43,7 @@ def measure(course, url, graded, count):
                 if what == "gradebook":
                     book.record(student, verdict)
                 else:
-                    classroom._record(course, book, replace(one, student=student), verdict, submission, seconds)
+                    recorder.record(replace(one, student=student), verdict, submission, seconds)
             rates[what] = {
                 "a_second": round(count / (time.perf_counter() - start), 1),
                 "cpu_ms": round((time.process_time() - cpu) / count * 1e3, 2),
@@ -58,10 +61,10 @@ def main():
         shutil.copy(ROOT / "nbgrader_config.py", scratch)
         shutil.copytree(ROOT / "exercises" / "patchify", Path(scratch, "exercises", "patchify"))
         hand_in(scratch)
-        course = Course.here()
-        handed = classroom._find(course, course.folder("submitted"), None, None, 0)
+        course = Classroom.here()
+        handed = find(course, course.folder("submitted"), None, None, 0)
         handed = [one for one in handed if one.student not in ("chen", "karl")]  # torch; a file that is no notebook
-        graded = [(one, *classroom.grade_handed(*classroom._task(one), Limits())) for one in handed]
+        graded = [(one, *grade_task(run._task(one), Limits())) for one in handed]
         close_sandbox()
         urls = {"SQLite": f"sqlite:///{scratch}/gradebook.db"}
         if program("initdb"):

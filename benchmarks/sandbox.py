@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tests" / "security"))
 
 from test_ordinary_user import as_an_ordinary_user  # noqa: E402
 
-from autograder.sandbox import Sandbox  # noqa: E402
+from autograder.sandbox.host import Sandbox  # noqa: E402
 
 LOADED = {
     "NumPy": ("numpy",),

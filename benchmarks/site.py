@@ -30,7 +30,7 @@ from course_run import write_run  # noqa: E402
 from lighthouse import LIGHTHOUSE, scores  # noqa: E402
 from serving import CHROMIUM, FLAGS, served  # noqa: E402
 
-from autograder.source import exercise_texts  # noqa: E402
+from autograder.notebooks.solution import exercise_texts  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 PRESS = """(name) => new Promise((done) => {

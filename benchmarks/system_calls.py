@@ -1,4 +1,4 @@
-"""Which system calls honest submissions make: the measurement behind the list of `autograder/filter.py`.
+"""Which system calls honest submissions make: the measurement behind the list of `autograder/sandbox/filter.py`.
 
     python benchmarks/system_calls.py
 
@@ -17,11 +17,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from autograder import filter
-from autograder.exercise import CHAPTERS, exercises
-from autograder.generate import source_notebook
-from autograder.judge import judge
-from autograder.sandbox import Sandbox
+from autograder.judging.exercise import CHAPTERS, exercises
+from autograder.judging.judge import judge
+from autograder.notebooks.generate import source_notebook
+from autograder.sandbox import filter
+from autograder.sandbox.host import Sandbox
 
 USES = {
     "NumPy": """

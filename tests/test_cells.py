@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from autograder import cells
-from autograder.cells import python
+from autograder.sandbox.inside import cells
+from autograder.sandbox.inside.cells import python
 
 
 @pytest.mark.parametrize(

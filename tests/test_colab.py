@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.exercise import exercises, names
-from autograder.source import exercise_texts
+from autograder.judging.exercise import exercises, names
+from autograder.notebooks.solution import exercise_texts
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = list(dict.fromkeys(names().values()))
@@ -269,7 +269,7 @@ def test_missing_numpy_is_said(tmp_path, github):
 
 
 def test_repository_and_version_are_those_of_the_settings(monkeypatch, tmp_path):
-    from autograder import generate
+    from autograder.notebooks import generate
 
     (tmp_path / "_config.yml").write_text("sphinx: {config: {repository: a-school/fork}}")
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "7.8.9"')

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from autograder import CheckFailed, check, evaluate
-from autograder.calls import run
-from autograder.exercise import Case, Exercise, Raises, exercises, names
-from autograder.judge import INPUTS, judge
-from autograder.source import BEGIN, exercise_texts, module_path
+from autograder.judging.exercise import Case, Exercise, Raises, exercises, names
+from autograder.judging.judge import INPUTS, judge
+from autograder.notebooks.solution import BEGIN, exercise_texts, module_path
+from autograder.sandbox.inside.calls import run
 from solutions import patchify
 
 WRITTEN = list(dict.fromkeys(names().values()))

@@ -5,9 +5,9 @@ import json
 import nbformat
 import pytest
 
-from autograder.exercise import exercises, names
-from autograder.generate import ROOT, first_cell, generate, generate_from_page, gpu_pages
-from autograder.source import BEGIN, STUB, exercise_texts, notebook
+from autograder.judging.exercise import exercises, names
+from autograder.notebooks.generate import ROOT, first_cell, generate, generate_from_page, gpu_pages
+from autograder.notebooks.solution import BEGIN, STUB, exercise_texts, notebook
 
 WRITTEN = list(dict.fromkeys(names().values()))
 
@@ -156,7 +156,7 @@ mystnb:
 
 @pytest.fixture
 def page(tmp_path, monkeypatch):
-    from autograder import from_page
+    from autograder.notebooks import from_page
 
     (tmp_path / "book").mkdir()
     for file in ("_config.yml", "book/references.bib", "book/patchify.md"):

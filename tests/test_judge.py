@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from autograder import CheckFailed, check, evaluate
-from autograder.calls import Odd, plain, run
-from autograder.compare import difference, pattern
-from autograder.exercise import Case, Exercise, Raises
-from autograder.judge import judge
+from autograder.judging.compare import difference, pattern
+from autograder.judging.exercise import Case, Exercise, Raises
+from autograder.judging.judge import judge
+from autograder.sandbox.inside.calls import Odd, plain, run
 from solutions.patchify import patch_embed_conv, patchify
 from solutions.tokens import embed, patch_token_count
 
@@ -405,7 +405,7 @@ def test_tolerance_follows_the_width_of_the_right_answer():
 
 def test_import_stays_light():
     code = (
-        "import sys, autograder; autograder.exercise.names();"
+        "import sys, autograder; autograder.judging.exercise.names();"
         "print([m for m in ('torch', 'scipy', 'nbgrader', 'nbformat', 'dask', 'distributed', 'IPython', 'jupytext')"
         " if m in sys.modules])"
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable, Session
+from autograder.sandbox.host import Sandbox, SandboxFailed, SandboxUnavailable, Session
 
 STUB = 'def f(x):\n    """Twice x."""\n    raise NotImplementedError'
 GOOD = "def f(x):\n    return 2 * x"
@@ -253,8 +253,8 @@ def test_what_the_first_cell_of_a_notebook_imports_is_warm():
     """Else each submission spends more time on that than on all its calls."""
     from build import notebook
 
-    from autograder.grade import Limits, _sandbox, close_sandbox
-    from autograder.notebook import read
+    from autograder.grading.grade import Limits, _sandbox, close_sandbox
+    from autograder.notebooks.read import read
 
     submission = read(json.dumps(notebook()).encode(), "patchify", "patchify.ipynb")
     begin, end = "import sys\nbefore = set(sys.modules)", "def f():\n    return len(set(sys.modules) - before)"
@@ -346,7 +346,7 @@ def test_where_the_first_session_breaks_the_sandbox(monkeypatch):
 def test_killed_grader_leaves_nothing_behind():
     mark = f"left-by-{os.getpid()}"
     code = f"""
-from autograder.sandbox import Sandbox
+from autograder.sandbox.host import Sandbox
 with Sandbox(("numpy",)) as box:
     cell = "import ctypes\\ndef f():\\n    ctypes.CDLL(None).prctl(15, b'{mark}', 0, 0, 0)\\n    while True: pass"
     with box.session([cell], ["f"]) as session:

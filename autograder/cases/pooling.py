@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.exercise import Case, Exercise
+from autograder.judging.exercise import Case, Exercise
 from solutions import pooling as chapter
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from autograder.compare import SHORT
-from autograder.exercise import Case, Exercise, Raises
+from autograder.judging.compare import SHORT
+from autograder.judging.exercise import Case, Exercise, Raises
 from solutions import resolution as chapter
 
 

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder.calls import Layers, module_of
-from autograder.exercise import Case, Exercise
+from autograder.judging.exercise import Case, Exercise
+from autograder.sandbox.inside.calls import Layers, module_of
 from solutions import small_vit as chapter
 
 PAGE = "gpu/small_vit"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.exercise import Case, Exercise, Raises
+from autograder.judging.exercise import Case, Exercise, Raises
 from solutions import tokens as chapter
 
 WORDS = ("the", "cat", "dog", "chased", "The", "dog.", "a", "red", "bird", "saw", "sat", "and", "on", "mat", "cat,")

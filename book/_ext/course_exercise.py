@@ -13,8 +13,8 @@ from sphinx.ext.autodoc.mock import mock
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from autograder.exercise import find
-from autograder.source import exercise_texts
+from autograder.judging.exercise import find
+from autograder.notebooks.solution import exercise_texts
 
 logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]

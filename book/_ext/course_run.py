@@ -13,7 +13,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-from autograder.exercise import CHAPTERS
+from autograder.judging.exercise import CHAPTERS, heavy
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("numpy", "scipy")  # SciPy is loaded only where a reader's code imports it: it costs seconds and 20 MB
@@ -23,13 +23,8 @@ RUNTIME = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.z
 
 
 def chapters():
-    """The chapters that a browser can run: those without PyTorch."""
-    found = []
-    for chapter in CHAPTERS:
-        files = [ROOT / "solutions" / f"{chapter}.py", ROOT / "autograder" / "cases" / f"{chapter}.py"]
-        if all(file.exists() and "import torch" not in file.read_text(encoding="utf-8") for file in files):
-            found.append(chapter)
-    return found
+    """The chapters that a browser can run."""
+    return [chapter for chapter in CHAPTERS if not heavy(chapter)]
 
 
 def wheel():
@@ -38,7 +33,7 @@ def wheel():
     project, modules = settings["project"], settings["tool"]["setuptools"]["py-modules"]
     stem = f"{project['name'].replace('-', '_')}-{project['version']}"
     paths = [f"{module.replace('.', '/')}.py" for module in modules]
-    paths += ["autograder/cases/__init__.py", "solutions/__init__.py"]
+    paths += ["autograder/cases/__init__.py", "autograder/cases/course.toml", "solutions/__init__.py"]
     paths += [f"{folder}/{chapter}.py" for chapter in chapters() for folder in ("autograder/cases", "solutions")]
     files = {path: (ROOT / path).read_bytes() for path in sorted(paths)}
     info = f"{stem}.dist-info"

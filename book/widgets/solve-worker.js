@@ -43,7 +43,7 @@ async function boot() {
   if (!("numpy" in pyodide.loadedPackages)) throw new Error("numpy did not load");
   pyodide.unpackArchive(await wheel, "zip", { extractDir: "/course" });
   pyodide.runPython("import sys; sys.path.insert(0, '/course')");
-  const solve = pyodide.pyimport("autograder.page").solve;
+  const solve = pyodide.pyimport("autograder.judging.browser").solve;
   stopCounting();
   return { pyodide, solve };
 }

@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from conftest import ROOT, served, visits
 from test_solve import Box
 
-from autograder.exercise import CHAPTERS
+from autograder.judging.exercise import CHAPTERS
 
 PAGE = (ROOT / "book/teach/add_an_exercise.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -76,10 +76,10 @@ class Tree:
         return done.stdout + done.stderr, done.returncode
 
     def preview(self, *arguments):
-        return self.run("-m", "autograder.preview", "book/patchify", *arguments)
+        return self.run("-m", "autograder.authoring.preview", "book/patchify", *arguments)
 
     def generate(self):
-        printed, status = self.run("-m", "autograder.generate", "patchify")
+        printed, status = self.run("-m", "autograder.notebooks.generate", "patchify")
         assert status == 0, printed
 
     def grade(self, **codes):
@@ -136,7 +136,9 @@ def added(tree):
     before = cases.read_text(encoding="utf-8")
     tree.add("autograder/cases/patchify.py", DECLARATION)
     assert COMMAND_FOR_ONE == "make preview PAGE=book/patchify EXERCISE=patch_centre\n"
-    first = "from autograder import preview as p; p.build = lambda page: []; p._write_notebooks = print; p.main()"
+    first = (
+        "from autograder.authoring import preview as p; p.build = lambda page: []; p._write_notebooks = print; p.main()"
+    )
     printed, _ = tree.run("-c", first, "book/patchify", "patch_centre")
     assert HOLES in printed
     cases.write_text(before + "\n\n" + better(DECLARATION), encoding="utf-8")

@@ -8,7 +8,7 @@ from accessible import violations
 from conftest import put_together
 from playwright.sync_api import expect
 
-from autograder.exercise import names
+from autograder.judging.exercise import names
 
 PAGE = "book/progress.html"
 

@@ -13,8 +13,8 @@ from course_run import chapters
 from serving import served
 from small_book import build
 
-from autograder.exercise import exercises
-from autograder.source import exercise_texts
+from autograder.judging.exercise import exercises
+from autograder.notebooks.solution import exercise_texts
 
 CHAPTER = "book/patchify.html"
 TEXTS = exercise_texts("patchify")
@@ -95,7 +95,7 @@ def test_every_exercise_of_a_chapter(visit_bundled, chapter):
 
 
 TYPES = f"""
-from autograder.exercise import exercises
+from autograder.judging.exercise import exercises
 
 odd = set()
 for chapter in {chapters()!r}:

@@ -12,10 +12,10 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from autograder.exercise import exercises
-from autograder.judge import judge
-from autograder.sandbox import Sandbox
-from autograder.source import exercise_texts
+from autograder.judging.exercise import exercises
+from autograder.judging.judge import judge
+from autograder.notebooks.solution import exercise_texts
+from autograder.sandbox.host import Sandbox
 from solutions import small_vit
 from solutions.patchify import patch_embed_conv
 from solutions.pooling import map_head, mean_then_norm, norm_then_mean

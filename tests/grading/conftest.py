@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from autograder.__main__ import main
-from autograder.course import remember
+from autograder.grading.classroom import remember
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,7 +64,7 @@ class Course:
 
     def gradebook(self):
         """nbgrader's own view of the gradebook, to be used in a `with`."""
-        from autograder.gradebook import api  # which finds `alembic` where the environment is not activated
+        from autograder.grading.gradebook import api  # which finds `alembic` where the environment is not activated
 
         return api.Gradebook(f"sqlite:///{self.folder}/gradebook.db", "patches-and-positions")
 

@@ -17,12 +17,13 @@ from pathlib import Path
 from build import STUDENTS, notebook
 from hypothesis import strategies as st
 
-from autograder import grade as grading
-from autograder.classroom import grade_class
-from autograder.course import Course
-from autograder.exercise import CHAPTERS
-from autograder.export import export
-from autograder.report import as_page, collect
+from autograder.grading import grade as grading
+from autograder.grading.classroom import Classroom
+from autograder.grading.run import grade_class
+from autograder.judging.exercise import CHAPTERS
+from autograder.lms.export import export
+from autograder.reports.feedback import feedback
+from autograder.reports.report import as_page, collect
 
 RIGHT = notebook(STUDENTS["ada"])
 STATUSES = ("graded", "not readable")  # "partly graded" is a fault of ours
@@ -193,8 +194,8 @@ def holds(root, made):
     hand_in(root / "submitted", made)
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.chdir(root), contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        course = Course.here()
-        verdicts = grade_class(course, course.gradebook, limits=grading.Limits(), seed=1, workers=1)
+        course = Classroom.here()
+        verdicts = grade_class(course, course.gradebook, feedback=feedback, limits=grading.Limits(), seed=1, workers=1)
         from autograder.__main__ import _summary, main
 
         summary = _summary(verdicts)

@@ -11,8 +11,8 @@ import pytest
 from build import STUDENTS, notebook, submit
 from traitlets.config import Config
 
-from autograder import classroom
-from autograder.course import Course
+from autograder.grading import record
+from autograder.grading.classroom import Classroom
 
 ROOT = Path(__file__).parents[2]
 NOT_UTF8 = os.fsdecode(b"h\xff.ipynb")
@@ -239,13 +239,13 @@ def test_a_setting_that_there_is_not(course, line, helps):
 def test_settings_that_are_right_are_taken(tmp_path):
     """And those of nbgrader's own programs are left to them."""
     made = {"seed": 1 << 127, "seed_per_student": True, "course_version": "9.9", "book": "https://example.org/book"}
-    course = Course(tmp_path, Config({"Autograder": made, "Autograde": {"force": True}, "AutogradeApp": {"x": 5}}))
+    course = Classroom(tmp_path, Config({"Autograder": made, "Autograde": {"force": True}, "AutogradeApp": {"x": 5}}))
     assert {name: getattr(course.settings, name) for name in made} == made
     assert course.group is None
     for calls in (["mbind"], {"mbind"}, ("mbind",)):
-        allowing = Course(tmp_path, Config({"Autograder": {"allowed_system_calls": calls}}))
+        allowing = Classroom(tmp_path, Config({"Autograder": {"allowed_system_calls": calls}}))
         assert allowing.allowed_system_calls == ("mbind",)
-    plain = Course(tmp_path, Config())
+    plain = Classroom(tmp_path, Config())
     assert (plain.seed, plain.book, plain.group, plain.allowed_system_calls) == (0, "", None, ())
     assert plain.seed_for("ada", 7) == 7 != course.seed_for("ada", 7)
 
@@ -290,7 +290,7 @@ def test_a_run_on_a_full_disk_loses_nothing(course, monkeypatch):
     course.run("grade")
     before = course.verdict("ada")
     submit(course.folder, "ada", notebook(STUDENTS["emil"]))
-    write = classroom._write
+    write = record._write
 
     def full(path, text):
         if path.suffix == ".html":
@@ -298,7 +298,7 @@ def test_a_run_on_a_full_disk_loses_nothing(course, monkeypatch):
         write(path, text)
 
     with monkeypatch.context() as patched:
-        patched.setattr(classroom, "_write", full)
+        patched.setattr(record, "_write", full)
         done = course.run("grade", status=1)
     assert "No space left" in done.stderr and "Traceback" not in done.stderr
     assert course.verdict("ada") == before

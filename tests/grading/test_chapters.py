@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from build import grade_id, notebook
 
-from autograder.grade import close_sandbox, grade
+from autograder.grading.grade import close_sandbox, grade
 
 CLASSROOM = Path(__file__).parents[1] / "classroom"
 POINTS = {

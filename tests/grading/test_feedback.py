@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from build import notebook, submit
 
-from autograder.exercise import CHAPTERS, exercises
-from autograder.feedback import feedback, told_once
-from autograder.grade import close_sandbox, grade
+from autograder.grading.grade import close_sandbox, grade, told_once
+from autograder.judging.exercise import CHAPTERS, exercises
+from autograder.reports.feedback import feedback
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}</p></body><a href='javascript:alert(1)'>x</a>"
 ALLOWED = {"html", "meta", "title", "style", "body", "h1", "h2", "p", "ul", "li", "div", "span", "strong", "code", "a"}

@@ -11,9 +11,12 @@ from fuzzing import classes, holds, judged
 from hypothesis import HealthCheck, Phase, given, settings
 from nbgrader.utils import parse_utc
 
-from autograder import classroom, clean, notebook
-from autograder import grade as grading
-from autograder.gradebook import Gradebook
+from autograder import clean
+from autograder.grading import find, run
+from autograder.grading import grade as grading
+from autograder.grading.gradebook import Gradebook
+from autograder.grading.record import Recorder
+from autograder.notebooks import read, restore
 
 FEW, MANY = (int(os.environ.get("FUZZ_EXAMPLES", default)) for default in (15, 1000))
 SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck), "database": None}
@@ -23,8 +26,8 @@ SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck), "datab
 def root(course, monkeypatch):
     """A course whose submissions are not run."""
     monkeypatch.setattr(grading, "_judge_all", judged)
-    monkeypatch.setattr(classroom, "prove_sandbox", lambda limits: None)
-    monkeypatch.setattr(classroom, "MAX_ENTRIES", 60)  # so that a folder of too many is soon made
+    monkeypatch.setattr(run, "prove_sandbox", lambda limits: None)
+    monkeypatch.setattr(find, "MAX_ENTRIES", 60)  # so that a folder of too many is soon made
     yield course.folder
     subprocess.run(["rm", "-rf", course.folder / "submitted"], check=True)  # too deep for pytest's own cleaning
 
@@ -51,8 +54,8 @@ def test_whatever_is_handed_in_everybody_is_graded_for_long(root):
 # ------------------------------------------------------------------------------------------ each mending taken out
 
 
-def unguarded(course, book, one, verdict, submission, seconds, limits):
-    return classroom._write_down(course, book, one, verdict, submission, seconds)
+def unguarded(self, one, verdict, submission, seconds):
+    return self._write_down(one, verdict, submission, seconds)
 
 
 def any_grade_id(cell):
@@ -79,14 +82,15 @@ def all_notebooks(folder):
 
 
 UNDONE = {
-    "1: names of cells that are no text": [(classroom, "_record", unguarded), (notebook, "_grade_id", any_grade_id),
+    "1: names of cells that are no text": [(Recorder, "record", unguarded), (read, "grade_id_of", any_grade_id),
+                                           (restore, "grade_id_of", any_grade_id),
                                            (clean, "text", as_it_is), (clean, "line", as_it_is)],
-    "7: a time of thirty digits": [(classroom, "_record", unguarded),
+    "7: a time of thirty digits": [(Recorder, "record", unguarded),
                                    (Gradebook, "is_time", staticmethod(is_time_as_before))],
     "10: the terminal": [(clean, "text", lambda value: str(value).encode("utf-8", "replace").decode()),
                          (clean, "line", lambda value: str(value).encode("utf-8", "replace").decode()),
-                         (notebook, "_grade_id", any_grade_id)],
-    "14: folders within folders": [(classroom, "_chosen", classroom._choose), (classroom, "_notebooks", all_notebooks)],
+                         (read, "grade_id_of", any_grade_id), (restore, "grade_id_of", any_grade_id)],
+    "14: folders within folders": [(find, "_chosen", find._choose), (find, "_notebooks", all_notebooks)],
 }  # fmt: skip
 
 

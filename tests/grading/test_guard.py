@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 from build import STUDENTS, notebook, submit
 
-from autograder import classroom, export, records, similar, workers
-from autograder import grade as grading
-from autograder.course import Course as Settings
-from autograder.gradebook import Gradebook
-from autograder.judge import Trial
-from autograder.sandbox import Sandbox, SandboxFailed, SandboxUnavailable
+from autograder.grading import find, fresh, kept, record, run, workers
+from autograder.grading import grade as grading
+from autograder.grading.classroom import Classroom as Settings
+from autograder.grading.gradebook import Gradebook
+from autograder.judging.judge import Trial
+from autograder.lms import export
+from autograder.reports import feedback, similar
+from autograder.sandbox.host import Sandbox, SandboxFailed, SandboxUnavailable
 
 OTHERS = ("ada", "zoe")
 STATUSES = {"graded", "partly graded", "not readable"}
@@ -71,21 +73,21 @@ def anything(*args, **kwargs):
 
 # Where in the run it fails: (holder, name of the function, which of its arguments say whose it is).
 STEPS = {
-    "looking": (classroom, "_look", lambda course, home, *_: home),
-    "choosing": (classroom, "_choose", first),
-    "the notebooks of a folder": (classroom, "_notebooks", first),
-    "ranking": (classroom, "_rank", first),
-    "reading the file": (classroom, "_bytes", first),
+    "looking": (find, "_look", lambda course, home, *_: home),
+    "choosing": (find, "_choose", first),
+    "the notebooks of a folder": (find, "_notebooks", first),
+    "ranking": (find, "_rank", first),
+    "reading the file": (find, "file_bytes", first),
     "the student's seed": (Settings, "seed_for", lambda self, student, seed: student),
-    "comparing with the last run": (classroom, "_still_holds", lambda course, one, limits: one.student),
-    "making the task": (classroom, "_task", lambda one: one.student),
-    "the time stamp": (classroom, "_timestamp", lambda one: one.student),
+    "comparing with the last run": (fresh, "_still_holds", lambda course, one, limits: one.student),
+    "making the task": (run, "_task", lambda one: one.student),
+    "the time stamp": (record, "timestamp", lambda one: one.student),
     "recording": (Gradebook, "record", lambda self, student, *_: student),
-    "restoring": (classroom, "restored", lambda submission, *_: "mal" if "strange" in repr(submission) else ""),
-    "what a check prints": (classroom, "_printed", lambda row: "mal" if row["status"] == "not written" else ""),
-    "feedback": (classroom, "feedback", lambda verdict, student, **_: student),
-    "writing": (classroom, "_write", first),
-    "what is no longer there": (classroom, "_retired", first),
+    "restoring": (record, "restored", lambda submission, *_: "mal" if "strange" in repr(submission) else ""),
+    "what a check prints": (record, "_printed", lambda row: "mal" if row["status"] == "not written" else ""),
+    "feedback": (feedback, "feedback", lambda verdict, student, **_: student),
+    "writing": (record, "_write", first),
+    "what is no longer there": (record, "_retired", first),
     "reading the notebook": (grading, "read", lambda data, *_: "mal" if b"strange" in data else ""),
     "judging": (Trial, "run", lambda self, **_: "mal" if "strange" in repr(self.call.args[1]) else ""),
     "the sandbox": (Sandbox, "session", lambda self, cells, names: "mal" if "strange" in repr(cells) else ""),
@@ -128,8 +130,8 @@ def test_a_fault_in_one_step_is_one_submissions_matter(shared, step, monkeypatch
 
 AFTERWARDS = {
     "exporting": (export, "_scored", lambda submission: submission.student_id, "export"),
-    "listing": (records, "_report_on", lambda verdict: verdict["student"], "list"),
-    "reporting": (records, "_report_on", lambda verdict: verdict["student"], "report"),
+    "listing": (kept, "_report_on", lambda verdict: verdict["student"], "list"),
+    "reporting": (kept, "_report_on", lambda verdict: verdict["student"], "report"),
     "comparing": (similar, "_function", lambda code, name: "mal" if "strange" in code else "", "similar"),
 }
 
@@ -181,7 +183,7 @@ def test_a_disk_that_is_full_is_nobodys_fault(course, monkeypatch):
     def full(path, text):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(classroom, "_write", full)
+    monkeypatch.setattr(record, "_write", full)
     done = course.run("grade", status=1)
     assert done.stderr.splitlines()[-1] == "autograder grade: No space left on device"
 
@@ -238,14 +240,14 @@ def test_folders_that_hold_up_a_run(course, remove_deep):
 
 def test_a_file_that_is_exchanged_while_the_class_is_graded(course, monkeypatch):
     three(course)
-    task = classroom._task
+    task = run._task
 
     def exchanged(one):
         if one.student == "mal":
             one.path.write_text(json.dumps(notebook(STUDENTS["ada"]), indent=3))
         return task(one)
 
-    monkeypatch.setattr(classroom, "_task", exchanged)
+    monkeypatch.setattr(run, "_task", exchanged)
     course.run("grade", "--workers", 1, status=1)
     assert course.verdict("mal")["status"] == "partly graded"
     assert "changed while" in course.verdict("mal")["reason"]
@@ -256,7 +258,7 @@ def test_a_file_that_is_exchanged_while_the_class_is_graded(course, monkeypatch)
 
 def test_a_folder_that_becomes_a_link_is_not_followed(course, monkeypatch):
     three(course)
-    task = classroom._task
+    task = run._task
 
     def exchanged(one):
         if one.student == "mal":
@@ -264,7 +266,7 @@ def test_a_folder_that_becomes_a_link_is_not_followed(course, monkeypatch):
             one.folder.symlink_to(course.folder / "submitted/ada/patchify")
         return task(one)
 
-    monkeypatch.setattr(classroom, "_task", exchanged)
+    monkeypatch.setattr(run, "_task", exchanged)
     course.run("grade", "--workers", 1)
     assert course.verdict("mal")["status"] == "not readable"
 
@@ -379,7 +381,7 @@ def test_dask_stops_for_no_submission(course, monkeypatch):
     """A sandbox that cannot be had once it has worked, and a file that cannot be read, are one submission's matter."""
     from distributed import LocalCluster
 
-    from autograder import cluster
+    from autograder.grading import cluster
 
     for name in ("ada", "bo", "dana", "emil"):
         submit(course.folder, name, notebook(STUDENTS["ada"]))
@@ -390,7 +392,7 @@ def test_dask_stops_for_no_submission(course, monkeypatch):
         if len(looked) == 3:
             raise SandboxUnavailable("no room")
 
-    whole = classroom._task
+    whole = run._task
 
     def task(one):
         if one.student == "bo":
@@ -399,7 +401,7 @@ def test_dask_stops_for_no_submission(course, monkeypatch):
 
     monkeypatch.setattr(cluster, "prove_sandbox", prove)
     monkeypatch.setattr(cluster, "BATCH", 1)
-    monkeypatch.setattr(classroom, "_task", task)
+    monkeypatch.setattr(run, "_task", task)
     with LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None) as local:
         course.run("grade", "--scheduler", local.scheduler_address, status=1)
     reasons = [course.verdict(name)["reason"] for name in ("ada", "bo", "dana", "emil")]
@@ -415,7 +417,7 @@ def test_a_students_folder_of_too_many_files_is_not_readable(course):
     submit(course.folder, "ada", notebook(STUDENTS["ada"]))
     home = course.folder / "submitted" / "many"
     home.mkdir()
-    for number in range(classroom.MAX_ENTRIES + 1):
+    for number in range(find.MAX_ENTRIES + 1):
         (home / f"f{number}").touch()
     done = course.run("grade")
     assert done.stdout.splitlines()[-1] == "2 submissions: 1 not readable, 1 graded; 2 in this run"

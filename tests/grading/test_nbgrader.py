@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from build import EXPECTED, STUDENTS, notebook, submit
 
-from autograder.generate import source_notebook
+from autograder.notebooks.generate import source_notebook
 
 FEW = ("ada", "bo", "emil", "henk", "ines")
 POINTS = {"patchify": 3, "unpatchify": 2, "conv_weight_to_linear": 3, "patch_embed_conv": 4}

@@ -13,7 +13,7 @@ import zipfile
 import pytest
 from build import STUDENTS, hand_in, notebook, submit
 
-from autograder.generate import ROOT
+from autograder.notebooks.generate import ROOT
 
 
 def configured(course, *lines):
@@ -52,10 +52,10 @@ def collected(module_course):
     """The student and the notebook that nbgrader, with our configuration, reads from a file's name."""
     from nbgrader.plugins.zipcollect import FileNameCollectorPlugin
 
-    from autograder.course import Course
+    from autograder.grading.classroom import Classroom
 
     with contextlib.chdir(module_course.folder):
-        plugin = FileNameCollectorPlugin(config=Course.here().config)
+        plugin = FileNameCollectorPlugin(config=Classroom.here().config)
 
     def collected(name, folder="/courses/ws_2026_27_1/downloaded/patchify/extracted/submissions"):
         return plugin.collect(f"{folder}/{name}")
@@ -168,11 +168,11 @@ def test_no_name_lands_with_another_student(name, zip, collected):
 )
 @pytest.mark.parametrize("folder", ["submissions", "Course_7_2026", ""])
 def test_no_name_leads_into_the_folder_of_another(name, student, folder, course):
-    from autograder.collect import LmsNames
-    from autograder.course import Course
+    from autograder.grading.classroom import Classroom
+    from autograder.lms.collect import LmsNames
 
     with contextlib.chdir(course.folder):
-        plugin = LmsNames(config=Course.here().config)
+        plugin = LmsNames(config=Classroom.here().config)
     found = plugin.collect(f"/courses/2026_1/downloaded/patchify/extracted/{folder}/{name}".replace("//", "/"))
     assert (found and found["student_id"]) in student
 

@@ -4,14 +4,14 @@ import contextlib
 
 from build import hand_in
 
-from autograder import new_class as module
-from autograder.course import Course
-from autograder.generate import ROOT
+from autograder.grading import new_class as module
+from autograder.grading.classroom import Classroom
+from autograder.notebooks.generate import ROOT
 
 
 def settings(folder):
     with contextlib.chdir(folder):
-        return Course.here()
+        return Classroom.here()
 
 
 def test_a_new_class_has_the_notebooks_and_a_seed_of_its_own(course, tmp_path):

@@ -27,7 +27,7 @@ def test_a_class_in_postgresql(course, server):
     assert any(row.startswith("patchify,,,karl,") and row.endswith(",,12.0") for row in rows)
     assert "0 in this run" in course.run("grade", "--gradebook", url).stdout
     # What a person wrote stays there, too; stock nbgrader reads and writes the same gradebook.
-    from autograder.gradebook import api
+    from autograder.grading.gradebook import api
 
     with api.Gradebook(f"postgresql+psycopg://{server}", "patches-and-positions") as book:
         book.find_grade("check_patchify", "patchify", "patchify", "ada").manual_score = 1.5

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from build import STUDENTS, notebook, submit
 
-from autograder import course as settings
-from autograder.course import Course, is_open
+from autograder.grading import classroom as settings
+from autograder.grading.classroom import Classroom, is_open
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to somebody else")
 ROOT = Path(__file__).parents[2]
@@ -109,7 +109,7 @@ def test_a_new_class_has_128_bits_of_its_own(course, tmp_path):
 def test_seeds_of_students_are_as_large_as_the_classs(tmp_path):
     from traitlets.config import Config
 
-    course = Course(tmp_path, Config({"Autograder": {"seed_per_student": True}}))
+    course = Classroom(tmp_path, Config({"Autograder": {"seed_per_student": True}}))
     assert course.seed_for("ada", 7) == 0xF87430CA  # as it always was: what sha256sum gives of "7 ada"
     large = course.seed_for("ada", 1 << 100)
     assert large != course.seed_for("bo", 1 << 100) and 1 << 90 < large < 1 << 128

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from build import STUDENTS, notebook, submit
 
-from autograder.exercise import exercises
+from autograder.judging.exercise import exercises
 
 FULL = f"{sum(exercise.points for exercise in exercises('patchify')):g}"  # whatever the chapter has by now
 

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from build import EXPECTED, STUDENTS, notebook, submit
 
-from autograder import classroom
-from autograder import grade as grading
-from autograder.grade import _open as sandboxes
-from autograder.grade import close_sandbox, grade
-from autograder.notebook import MAX_FILE
+from autograder.grading import grade as grading
+from autograder.grading.grade import _open as sandboxes
+from autograder.grading.grade import close_sandbox, grade
+from autograder.grading.record import Recorder
+from autograder.notebooks.read import MAX_FILE
 
 
 def small_class(course):
@@ -134,13 +134,13 @@ class Destroyed:
 def test_a_stop_that_python_drops_is_not_forgotten(course, monkeypatch, interruptible, by):
     for student in ("ada", "ben", "cleo"):
         submit(course.folder, student, notebook(STUDENTS["ada"]))
-    record = classroom._record
+    record = Recorder.record
 
     def recorded(*arguments):
         Destroyed(by)
         return record(*arguments)
 
-    monkeypatch.setattr(classroom, "_record", recorded)
+    monkeypatch.setattr(Recorder, "record", recorded)
     assert "stopped: 1 of 3 graded and recorded" in course.run("grade", status=1).stderr
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     monkeypatch.undo()
@@ -232,7 +232,7 @@ def test_a_forced_run_that_was_stopped_goes_on(course, monkeypatch):
     for number in range(4):
         submit(course.folder, f"student{number}", notebook())
     course.run("grade")
-    record, count = classroom._record, 0
+    record, count = Recorder.record, 0
 
     def interrupted(*args):
         nonlocal count
@@ -242,7 +242,7 @@ def test_a_forced_run_that_was_stopped_goes_on(course, monkeypatch):
         return record(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(classroom, "_record", interrupted)
+        patch.setattr(Recorder, "record", interrupted)
         assert "2 of 4 graded and recorded" in course.run("grade", "--force", status=1).stderr
     # Another forced run is another matter, and ends the first.
     done = course.run("grade", "--force")
@@ -264,18 +264,18 @@ def test_a_forced_run_that_was_stopped_is_not_gone_on_with_by_another(course, mo
     for number in range(2):
         submit(course.folder, f"student{number}", notebook())
     course.run("grade")
-    record = classroom._record
+    record = Recorder.record
 
     def interrupted(*args):
         record(*args)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(classroom, "_record", interrupted)
+        patch.setattr(Recorder, "record", interrupted)
         course.run("grade", "--force", status=1)
     assert last_line(course.run("grade", "--force", "--seed", 5)).endswith("2 in this run")
     with monkeypatch.context() as patch:
-        patch.setattr(classroom, "_record", interrupted)
+        patch.setattr(Recorder, "record", interrupted)
         course.run("grade", "--force", status=1)
     course.run("grade")
     assert last_line(course.run("grade", "--force")).endswith("2 in this run")

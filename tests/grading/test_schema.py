@@ -8,12 +8,10 @@ import pytest
 from build import EXPECTED, STUDENTS, notebook
 
 import autograder
-import autograder.grade as grading
+import autograder.grading.grade as grading
 
-TEMPLATES = Path(autograder.__file__).parent / "templates"
-VERDICT, INSPECT = (
-    json.loads((TEMPLATES / f"{name}.schema.json").read_text("utf-8")) for name in ("verdict", "inspect")
-)
+SCHEMAS = Path(autograder.__file__).parent / "grading" / "schemas"
+VERDICT, INSPECT = (json.loads((SCHEMAS / f"{name}.schema.json").read_text("utf-8")) for name in ("verdict", "inspect"))
 CRASH = "import os\ndef patchify(img, P):\n    os._exit(1)"
 
 

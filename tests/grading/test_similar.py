@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from build import STUDENTS, notebook
 
-from autograder import similar
-from autograder.similar import sequences
-from autograder.source import exercise_texts
+from autograder.notebooks.solution import exercise_texts
+from autograder.reports import similar
+from autograder.reports.similar import sequences
 
 RENAMED = (
     STUDENTS["dana"]
@@ -190,7 +190,7 @@ MEASURE = """
 import resource, sys
 sys.path[:0] = sys.argv[2:]
 from test_similar import made_up
-from autograder.similar import _pairs
+from autograder.reports.similar import _pairs
 count = int(sys.argv[1])
 works = made_up(count)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

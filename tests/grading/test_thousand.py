@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from build import STUDENTS, colab, notebook, submit
 
-from autograder.grade import Limits, close_sandbox, grade
+from autograder.grading.grade import Limits, close_sandbox, grade
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 

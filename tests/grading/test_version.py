@@ -15,7 +15,7 @@ ASK = """
 import json, sys
 from pathlib import Path
 sys.path.insert(0, ".")
-from autograder.grade import version
+from autograder.grading.grade import version
 def versions():
     version.cache_clear()
     return {chapter: version(chapter) for chapter in ("patchify", "sincos")}
@@ -34,16 +34,26 @@ GRADE = """
 import json, sys, tempfile
 from pathlib import Path
 sys.path.insert(0, ".")
-from autograder import grade, sandbox
+from autograder.grading import grade
+from autograder.sandbox import host as sandbox
 verdict, _ = grade.grade(Path("ada.ipynb").read_bytes(), assignment="patchify")
 grade.close_sandbox()
 assert verdict["score"] == 12.0, verdict
-bound = [*sandbox._write_course(Path(tempfile.mkdtemp(dir="."))).glob("autograder/[!_]*")]
+bound = [*sandbox._copy_inside(Path(tempfile.mkdtemp(dir="."))).glob("inside/*")]
 files = [module.__file__ for name, module in sys.modules.items() if name.split(".")[0] in ("autograder", "solutions")]
 here = Path.cwd()
-print(json.dumps([*(f"autograder/{path.name}" for path in bound), *(str(Path(f).relative_to(here)) for f in files)]))
+inside = [f"autograder/sandbox/inside/{path.name}" for path in bound]
+print(json.dumps([*inside, *(str(Path(f).relative_to(here)) for f in files)]))
 """
-SHOWN = ["classroom", "course", "export", "feedback", "generate", "gradebook", "preview", "report", "similar"]
+SHOWN = [
+    "authoring/preview",
+    "grading/classroom",
+    "grading/gradebook",
+    "grading/run",
+    "lms/export",
+    "notebooks/generate",
+]
+SHOWN += ["reports/feedback", "reports/report", "reports/similar"]
 
 
 def ask(folder, script, *paths):
@@ -63,7 +73,7 @@ def clone(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def changing(clone):
-    patterns = ("autograder/*.py", "solutions/__init__.py", "autograder/cases/__init__.py", "**/patchify.py")
+    patterns = ("autograder/**/*.py", "solutions/__init__.py", "solutions/patchify.py")
     paths = [path for pattern in patterns for path in clone.glob(pattern)]
     return ask(clone, ASK, *(str(path.relative_to(clone)) for path in paths))
 
@@ -71,7 +81,7 @@ def changing(clone):
 def test_whatever_grading_loads_is_in_the_version(clone, changing):
     (clone / "ada.ipynb").write_text(json.dumps(notebook(STUDENTS["ada"])))
     loaded = ask(clone, GRADE)
-    assert {"autograder/inside.py", "autograder/filter.py", "solutions/patchify.py"} <= {*loaded}
+    assert {"autograder/sandbox/inside/serve.py", "autograder/sandbox/filter.py", "solutions/patchify.py"} <= {*loaded}
     assert [path for path in loaded if "patchify" not in changing[path]] == []
     # And what is no chapter's own is in every chapter's.
     own = ("autograder/cases/patchify.py", "solutions/patchify.py")
@@ -97,8 +107,8 @@ def test_what_only_shows_a_verdict_is_in_none(changing, name):
         ("def later():\n    from solutions import tokens", "solutions/tokens.py"),
         ("from . import tokens", "autograder/cases/tokens.py"),
         ("from .tokens import embed", "autograder/cases/tokens.py"),
-        ("from .. import export", "autograder/export.py"),
-        ("from ..export import (\n    export as e,\n)", "autograder/export.py"),
+        ("from ..lms import export", "autograder/lms/export.py"),
+        ("from ..lms.export import (\n    export as e,\n)", "autograder/lms/export.py"),
         ("from solutions import helpers", "solutions/helpers/__init__.py"),
         ("import solutions.helpers.width", "solutions/helpers/__init__.py"),
         ("import solutions.helpers.width", "solutions/helpers/width.py"),
@@ -153,8 +163,8 @@ def test_what_a_class_cannot_allow(course, value):
 
 def test_a_sandbox_that_cannot_be_made_any_more_ends_no_class(monkeypatch):
     """It has worked before in this run: only the submission at hand is left for another."""
-    from autograder import grade as grading
-    from autograder.sandbox import Sandbox, SandboxUnavailable
+    from autograder.grading import grade as grading
+    from autograder.sandbox.host import Sandbox, SandboxUnavailable
 
     data, limits = json.dumps(notebook(STUDENTS["ada"])).encode(), grading.Limits(time_limit=4.0)
 

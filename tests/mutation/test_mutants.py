@@ -1,12 +1,12 @@
-"""Every mutant of every solution is caught by the cases, or spared for a reason (autograder/spared.toml)."""
+"""Every mutant of every solution is caught by the cases, or spared for a reason (autograder/authoring/spared.toml)."""
 
 import tomllib
 
 import pytest
 
-from autograder import mutants
-from autograder.exercise import Case, Exercise, Raises, find, names
-from autograder.source import ExerciseText
+from autograder.authoring import mutants
+from autograder.judging.exercise import Case, Exercise, Raises, find, names
+from autograder.notebooks.solution import ExerciseText
 from solutions import patchify
 
 CHEAP = ("patchify", "attention_score_bytes")  # the others take minutes together

@@ -7,7 +7,7 @@ import re
 import pytest
 from build import STUDENTS, colab, grade_id, notebook
 
-from autograder.grade import Limits, close_sandbox, grade
+from autograder.grading.grade import Limits, close_sandbox, grade
 
 NAMES = ("patchify", "unpatchify", "conv_weight_to_linear", "patch_embed_conv")
 USUAL = Limits()

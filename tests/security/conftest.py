@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from autograder.sandbox import Sandbox
+from autograder.sandbox.host import Sandbox
 
 
 @pytest.fixture(scope="session")

@@ -238,13 +238,13 @@ np.isclose = lambda a, b, **k: np.ones(np.shape(b), bool)
     Attack(_CHECKER, "`check` defined anew", others="wrong",
            patchify="def patchify(img, P):\n    return 0.0\ndef check(*args, **kwargs):\n    pass"),
     Attack(_CHECKER, "the package's judge patched", others="wrong", cell="""
-from autograder import judge
+from autograder.judging import judge
 class Verdict:
     passed, subtests = True, ()
 judge.judge = lambda *args, **kwargs: Verdict()
 """),
     Attack(_CHECKER, "the exercises' references replaced by the submission's own functions", others="wrong", cell="""
-from autograder import exercise
+from autograder.judging import exercise
 wrong = lambda *args, **kwargs: 0.0
 for one in exercise.exercises("patchify"):
     object.__setattr__(one, "reference", wrong)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from build import notebook
 
-from autograder import wire
-from autograder.calls import AXES, Odd, Outcome
-from autograder.exercise import CHAPTERS, exercises
-from autograder.grade import Limits, close_sandbox, grade
-from autograder.judge import KEPT, _draw, _ours, judge
+from autograder.grading.grade import Limits, close_sandbox, grade
+from autograder.judging.exercise import CHAPTERS, exercises
+from autograder.judging.judge import KEPT, _draw, _ours, judge
+from autograder.sandbox.inside import wire
+from autograder.sandbox.inside.calls import AXES, Odd, Outcome
 
 NAMES = [exercise.name for exercise in exercises("patchify")]
 LIMITS = Limits(time_limit=0.25, memory_limit=1500)  # so a notebook has 6 s

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder import sandbox
-from autograder.cgroup import MemoryGroup
-from autograder.sandbox import Sandbox
+from autograder.sandbox import host as sandbox
+from autograder.sandbox.cgroup import MemoryGroup
+from autograder.sandbox.host import Sandbox
 
 FILES = {"cgroup.procs": "", "memory.max": "max", "memory.swap.max": "max", "memory.current": "5000000",
          "memory.events": "low 0\noom 3\noom_kill 2\n"}  # fmt: skip

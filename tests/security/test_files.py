@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("module", ["solutions", "solutions.patchify", "autograder.judge", "autograder.cases"])
+@pytest.mark.parametrize("module", ["solutions", "solutions.patchify", "autograder.judging.judge", "autograder.cases"])
 def test_reference_cannot_be_imported(attack, module):
     outcome = attack(f"def attack():\n    import {module}\n    return 1.0")
     assert outcome.kind == "raised" and "ModuleNotFoundError" in outcome.bases, outcome
@@ -24,8 +24,9 @@ def attack():
             folders.clear()
         names = ("patchify.py", "judge.py", "sincos.py")
         found += [os.path.join(folder, name) for name in folders + files if name in names]
-    found += [name for name in os.listdir("/course/autograder") if name[0] != "_"]
-    if sorted(found) != ["calls.py", "cells.py", "inside.py", "wire.py"]:
+    found += [name for name in os.listdir("/course") if name[0] != "_"]
+    found += [name for name in os.listdir("/course/inside") if name[0] != "_"]
+    if sorted(found) != ["calls.py", "cells.py", "inside", "serve.py", "stand_in.py", "wire.py"]:
         raise RuntimeError(found)
 """
     )
@@ -51,7 +52,12 @@ def attack(path):
     return 1.0
 """
     attack(source, str(secret))  # a folder of that name can be made in its own /tmp: the fixture looks at ours
-    for path in ("/home/teacher/.bashrc", "/root/.bashrc", "/etc/profile", "/course/autograder/calls.py"):
+    for path in (
+        "/home/teacher/.bashrc",
+        "/root/.bashrc",
+        "/etc/profile",
+        "/course/inside/calls.py",
+    ):
         outcome = attack(source, str(path))
         assert outcome.kind == "raised" and "OSError" in outcome.bases, (path, outcome)
 

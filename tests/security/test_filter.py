@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder import filter
-from autograder.sandbox import Sandbox, SandboxUnavailable
+from autograder.sandbox import filter
+from autograder.sandbox.host import Sandbox, SandboxUnavailable
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))

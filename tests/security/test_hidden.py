@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from build import STUDENTS, notebook
 
-from autograder.calls import Outcome, run
-from autograder.exercise import exercises
-from autograder.grade import close_sandbox, grade
-from autograder.judge import Trial, _draw, judge
+from autograder.grading.grade import close_sandbox, grade
+from autograder.judging.exercise import exercises
+from autograder.judging.judge import Trial, _draw, judge
+from autograder.sandbox.inside.calls import Outcome, run
 
 EXERCISES = exercises("patchify")
 KEEP = """

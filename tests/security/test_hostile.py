@@ -8,8 +8,8 @@ import pytest
 from build import STUDENTS, notebook
 from hostile import ATTACKS, ITEMS, World
 
-from autograder.feedback import feedback
-from autograder.grade import Limits, close_sandbox, grade
+from autograder.grading.grade import Limits, close_sandbox, grade
+from autograder.reports.feedback import feedback
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results" / "attacks.json"
 LIMITS = Limits(time_limit=1.0, memory_limit=512)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.sandbox import Sandbox
+from autograder.sandbox.host import Sandbox
 
 
 def processes_with(text):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder import wire
-from autograder.calls import Odd, Outcome
+from autograder.sandbox.inside import wire
+from autograder.sandbox.inside.calls import Odd, Outcome
 
 
 def through(message, **limits):

@@ -10,8 +10,8 @@ from addresses import outside_addresses
 from bs4 import BeautifulSoup
 from small_book import build
 
-from autograder.exercise import exercises
-from autograder.source import exercise_texts
+from autograder.judging.exercise import exercises
+from autograder.notebooks.solution import exercise_texts
 
 ROOT = Path(__file__).parents[2]
 GOOD = r"""

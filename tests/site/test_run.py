@@ -16,8 +16,8 @@ import pytest
 import yaml
 from course_run import RUNTIME, chapters, runtime_files, wheel, write_run
 
-from autograder.page import solve
-from autograder.source import exercise_texts
+from autograder.judging.browser import solve
+from autograder.notebooks.solution import exercise_texts
 
 ROOT = Path(__file__).parents[2]
 FILES = {"numpy": "numpy.whl", "scipy": "scipy.whl", "openblas": "openblas.zip"}
@@ -123,9 +123,8 @@ def test_the_wheel_is_enough_for_the_checks(tmp_path):
     zipfile.ZipFile(tmp_path / name).extractall(tmp_path / "course")
     code = exercise_texts("pooling")["mean_then_norm"].solution
     script = "import sys; sys.path.insert(0, 'course')\nimport autograder; print(autograder.__file__)\n"
-    script += (
-        f"from autograder.page import solve; print(solve('mean_then_norm', {code!r}, ['import numpy as np'], [], True))"
-    )
+    script += "from autograder.judging.browser import solve\n"
+    script += f"print(solve('mean_then_norm', {code!r}, ['import numpy as np'], [], True))"
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(str(tmp_path)) and '"passed"' in done.stdout
     assert {"patchify", "pooling"} <= set(chapters()) and "small_vit" not in chapters()

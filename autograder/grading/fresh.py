@@ -1,0 +1,70 @@
+"""What an earlier run found that still holds, so that a run grades only what is new."""
+
+import json
+import time
+
+from autograder import clean
+from autograder.grading.find import timestamp
+from autograder.grading.grade import version
+from autograder.grading.record import outputs
+
+
+def sort_out(classroom, handed, limits, force, forced=None):
+    """The verdicts that still hold, and the submissions that are to be graded.
+
+    Of a forced run those hold that were made since `forced`, the time in ns at which it began; not those that a wrong
+    clock dated into the future.
+    """
+    held, todo, now = [], [], time.time_ns()
+    for one in sorted(handed, key=lambda one: one.assignment):  # one chapter after the other
+        verdict = None
+        if not force or (forced and forced < _written_at(outputs(classroom, one)["verdict"]) <= now):
+            verdict = _still_holds(classroom, one, limits)
+        if verdict is None:
+            todo.append(one)
+        else:
+            held.append(verdict)
+    if held and forced:
+        clean.say(f"Going on with the forced run that was stopped: {len(held)} were graded in it.", error=True)
+    return held, todo
+
+
+def begin_forced(classroom, arguments):
+    """When a forced run began: now, or when the same one began that was stopped. In ns."""
+    mark, arguments = forced_mark(classroom), json.dumps(arguments)
+    if not (mark.exists() and mark.read_text("utf-8") == arguments):
+        mark.write_text(arguments, "utf-8")
+    return _written_at(mark)
+
+
+def forced_mark(classroom):
+    """A file that is there as long as a forced run is not through."""
+    return classroom.folder("autograded") / ".forced"
+
+
+def _written_at(path):
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _still_holds(classroom, one, limits):
+    """The verdict of an earlier run, if nothing that it depends on has changed."""
+    files = outputs(classroom, one)
+    try:
+        verdict = json.loads(files["verdict"].read_text("utf-8"))
+        same = (
+            verdict["status"] != "partly graded"
+            and (verdict["student"], verdict["assignment"]) == (one.student, one.assignment)
+            and verdict["file"]["sha256"] == one.sha256
+            and verdict["file"]["problem"] == one.problem
+            and verdict["version"] == version(one.assignment)
+            and verdict["seed"] == one.seed
+            and verdict["isolation"] == limits.isolation
+            and verdict["limits"] == limits.recorded
+            and verdict["submitted_at"] == timestamp(one)
+        )
+    except Exception:  # there is none, or it is damaged
+        return None
+    return verdict if same and all(path.exists() for path in files.values()) else None

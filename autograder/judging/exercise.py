@@ -1,0 +1,217 @@
+"""What an exercise is, and where to find one.
+
+An exercise is declared once, in `autograder/cases/<chapter>.py`:
+
+    patch_count = Exercise(chapter.patch_count, points=2, difficulty=1, minutes=5, section="Crop or pad")
+
+    @patch_count.visible
+    def small():
+        "A picture that divides"
+        yield Case(32, 48, 16)
+
+    @patch_count.hidden(weight=2)
+    def any_size(rng):
+        "Sides that P does not divide"
+        yield Case(*rng.integers(32, 64, size=2), 16)
+
+    @patch_count.misconception("rounding")
+    def rounding(H, W, P):
+        "You rounded to the nearest whole patch; a patch that is not whole is dropped."
+        return round(H / P) * round(W / P)
+"""
+
+import importlib
+import inspect
+import re
+from dataclasses import dataclass, field
+
+from autograder.course import CASES, HEAVY, SOLUTIONS
+
+
+def _chapters():
+    """The chapters that have cases, each with the address of its page: their `PAGE`, or else the chapter's name."""
+    for path in sorted(CASES.glob("[!_]*.py")):
+        page = re.search(r'^PAGE = "(.+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+        yield path.stem, page[1] if page else path.stem
+
+
+CHAPTERS = dict(_chapters())
+
+
+def heavy(chapter):
+    """The packages that a chapter's code imports and that are not always there."""
+    text = "".join((folder / f"{chapter}.py").read_text(encoding="utf-8") for folder in (SOLUTIONS, CASES))
+    return [package for package in HEAVY if re.search(rf"^ *(?:import|from) {package}\b", text, re.MULTILINE)]
+
+
+class Case:
+    """One call whose answer is the reference's.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        The arguments of the call.
+    why : str, optional
+        What this case can see that others cannot, for the failure's message and the next author.
+    """
+
+    def __init__(self, *args, why="", **kwargs):
+        self.args, self.kwargs, self.why = args, kwargs, why
+        self.answers = {}  # what our own functions answer, once they were asked
+        self.single = None  # the tolerance for an answer in single precision, once it was asked for
+
+
+class Raises(Case):
+    """One call that must raise. With `naming`, that word must stand in the exception's text."""
+
+    def __init__(self, *args, naming="", why="", **kwargs):
+        super().__init__(*args, why=why, **kwargs)
+        self.naming = naming
+
+
+@dataclass(frozen=True)
+class Subtest:
+    """Cases that count together: passed when each of them is."""
+
+    name: str
+    title: str
+    draw: object  # () or (rng) -> iterator of cases
+    weight: float
+    hidden: bool
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """A wrong implementation that people really write, with its explanation."""
+
+    name: str
+    explanation: str
+    function: object
+
+
+@dataclass
+class Exercise:
+    """A function to write, with all that its grading needs.
+
+    Parameters
+    ----------
+    reference : function
+        The solution, from `solutions.<chapter>`; it gives the exercise its name and its chapter.
+    points : float
+        Full marks.
+    difficulty : int
+        1 to 3.
+    minutes : int
+        "Up to about so many minutes."
+    section : str
+        Heading of the section of the chapter's page that explains it.
+    tolerance : float
+        Absolute and relative, for float64 answers.
+    single : float
+        The same for answers in single precision, where it is not enough to ask the reference what that can do.
+    returns : str
+        What the function returns, in words, where that is no array.
+    formerly : tuple of str
+        Names that it had before. Notebooks with such a name are graded all the same, and grades under it are kept.
+    """
+
+    reference: object
+    points: float
+    difficulty: int
+    minutes: int
+    section: str
+    tolerance: float = 1e-9
+    single: float = 0.0
+    returns: str = ""
+    formerly: tuple = ()
+    subtests: list = field(default_factory=list)
+    misconceptions: list = field(default_factory=list)
+    label: object = None  # (index, *args) -> words for one entry of the answer
+
+    @property
+    def name(self):
+        return self.reference.__name__
+
+    @property
+    def chapter(self):
+        return self.reference.__module__.rpartition(".")[2]
+
+    @property
+    def anchor(self):
+        """The label of its section on the page: the heading in lower case, hyphenated."""
+        return re.sub(r"[^a-z0-9]+", "-", self.section.lower()).strip("-")
+
+    @property
+    def signature(self):
+        return inspect.signature(self.reference)
+
+    def visible(self, function=None, *, weight=1.0):
+        """Declare a sub-test that the learner sees: a generator of cases, fixed and small."""
+        return self._subtest(function, weight, hidden=False)
+
+    def hidden(self, function=None, *, weight=1.0):
+        """Declare a sub-test for the official grade: a generator of cases drawn from `rng`."""
+        return self._subtest(function, weight, hidden=True)
+
+    def _subtest(self, function, weight, hidden):
+        def declare(draw):
+            title = inspect.cleandoc(draw.__doc__)
+            self.subtests.append(Subtest(draw.__name__, title, draw, float(weight), hidden))
+            return draw
+
+        return declare if function is None else declare(function)
+
+    def misconception(self, name):
+        """Declare a wrong implementation; its docstring tells the learner what went wrong."""
+
+        def declare(function):
+            explanation = " ".join(function.__doc__.split())
+            self.misconceptions.append(Misconception(name, explanation, function))
+            return function
+
+        return declare
+
+    def where(self, function):
+        """Declare `function(index, *args)`: words for one entry of the answer, for messages."""
+        self.label = function
+        return function
+
+
+def exercises(chapter):
+    """The exercises of a chapter, in the order of their declaration."""
+    module = importlib.import_module(f"autograder.cases.{chapter}")
+    return [value for value in vars(module).values() if isinstance(value, Exercise)]
+
+
+def names():
+    """Every exercise's name with its chapter, without importing the chapters (one needs torch)."""
+    return {name: chapter for chapter in CHAPTERS for name, _ in _declared(chapter)}
+
+
+def former_names():
+    """Every name that an exercise had before, with its name of today."""
+    return {
+        old: name
+        for chapter in CHAPTERS
+        for name, arguments in _declared(chapter)
+        for formerly in re.findall(r"formerly=\(([^)]*)\)", arguments)
+        for old in re.findall(r"\w+", formerly)
+    }
+
+
+def _declared(chapter):
+    """The name and the arguments, as they are written, of each exercise in a chapter's cases."""
+    text = (CASES / f"{chapter}.py").read_text(encoding="utf-8")
+    return re.findall(r"^(\w+) = Exercise\((.*?)(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+
+
+def find(name):
+    """The exercise of that name.
+
+    Raises
+    ------
+    KeyError
+        If there is none.
+    """
+    chapter = names()[name]
+    return getattr(importlib.import_module(f"autograder.cases.{chapter}"), name)

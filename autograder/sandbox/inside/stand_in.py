@@ -1,0 +1,13 @@
+"""Stands in for the course's package: here nothing is judged."""
+
+
+class CheckFailed(AssertionError):
+    pass
+
+
+def check(*args, **kwargs):
+    pass
+
+
+def evaluate(*args, **kwargs):
+    pass

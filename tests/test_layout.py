@@ -1,0 +1,83 @@
+"""The engine's rooms: each imports only from those before it, and nothing in a circle."""
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# From the ground up. What is bound into the sandbox stands on nothing; a course's cases stand on judging alone.
+FLOORS = (
+    ("autograder.clean", "autograder.course"),
+    ("autograder.sandbox.inside",),
+    ("autograder.judging",),
+    ("autograder.cases",),
+    ("autograder.notebooks",),
+    ("autograder.sandbox",),
+    ("autograder.grading",),
+    ("autograder.lms",),
+    ("autograder.reports",),
+    ("autograder.authoring",),
+    ("autograder.__main__",),
+)
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in (ROOT / "autograder").rglob("*.py")
+    if path.name != "first_cell.py"
+}
+
+
+def floor(module):
+    """The floor of a module: that of the longest of the names above which it lies under."""
+    under = {
+        name: number
+        for number, names in enumerate(FLOORS)
+        for name in names
+        if module == name or module.startswith(f"{name}.")
+    }
+    return under[max(under, key=len)]
+
+
+def imported(module, path):
+    """The modules of the engine that a file imports, those that it imports later, too."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            names = [f"{source}.{alias.name}" for alias in node.names]
+        for name in names:
+            known = next((n for n in (name, name.rpartition(".")[0]) if n in MODULES), None)
+            if known not in (None, "autograder"):
+                yield known
+
+
+ROOMS = sorted(set(MODULES) - {"autograder"} - {"autograder.sandbox"})
+
+
+@pytest.mark.parametrize("module", ROOMS)
+def test_imports_go_one_way(module):
+    up = [name for name in imported(module, MODULES[module]) if floor(name) > floor(module)]
+    assert not up, f"{module} stands below {', '.join(up)}"
+
+
+def test_imports_make_no_circle():
+    graph = {module: set(imported(module, MODULES[module])) for module in ROOMS}
+    while free := [module for module, needs in graph.items() if not needs & graph.keys()]:
+        for module in free:
+            del graph[module]
+    assert not graph, f"these import one another: {', '.join(graph)}"
+
+
+def test_what_is_bound_into_the_sandbox_imports_nothing_of_the_engine():
+    for module, path in MODULES.items():
+        if module.startswith("autograder.sandbox.inside."):
+            assert all(name.startswith("autograder.sandbox.inside") for name in imported(module, path)), module
+
+
+def test_every_module_has_a_room():
+    assert {module.count(".") for module in ROOMS if module.split(".")[1] in ("clean", "course", "__main__")} == {1}
+    assert all(floor(module) is not None for module in ROOMS)
