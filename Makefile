@@ -104,10 +104,10 @@ serve: $(VENV)/.ready
 
 # On copies, which are the learner's: `make exercises` writes over the originals.
 lab: $(VENV)/.ready exercises
-	@mkdir -p work/gpu
 	@for notebook in exercises/*/*.ipynb; do \
-		copy=$${notebook##*/}; \
-		case $$notebook in exercises/gpu/*) copy=gpu/$$copy;; esac; \
+		copy=$${notebook#exercises/}; \
+		test "$${copy%/*}.ipynb" != "$${copy##*/}" || copy=$${copy##*/}; \
+		mkdir -p "work/$$(dirname "$$copy")"; \
 		test -e "work/$$copy" || cp "$$notebook" "work/$$copy"; \
 	done
 	$(BIN)/jupyter lab --notebook-dir work

@@ -1,4 +1,4 @@
-"""Checks and grades for the exercises of *Patches and Positions*."""
+"""Checks and grades for the exercises of a course."""
 
 import sys
 

@@ -8,7 +8,6 @@ ROOT = Path(__file__).resolve().parents[1]  # of the clone, or the folder of ins
 CASES = ROOT / "autograder" / "cases"
 SOLUTIONS = ROOT / "solutions"
 _DECLARED = tomllib.loads((CASES / "course.toml").read_text(encoding="utf-8"))
-NAME = _DECLARED["name"]
 PACKAGE = _DECLARED["package"]
 HEAVY = tuple(_DECLARED["heavy"])
 GPU_PAGES = _DECLARED["gpu_pages"]

@@ -2,9 +2,11 @@
 
 import ast
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 # From the ground up. What is bound into the sandbox stands on nothing; a course's cases stand on judging alone.
@@ -81,3 +83,30 @@ def test_what_is_bound_into_the_sandbox_imports_nothing_of_the_engine():
 def test_every_module_has_a_room():
     assert {module.count(".") for module in ROOMS if module.split(".")[1] in ("clean", "course", "__main__")} == {1}
     assert all(floor(module) is not None for module in ROOMS)
+
+
+def test_the_engine_names_nothing_of_this_course():
+    """Its chapters, functions, pages, packages and name stand in `cases/`, and are read from there."""
+    from autograder.course import GPU_PAGES, HEAVY, PACKAGE
+    from autograder.judging.exercise import CHAPTERS, names
+
+    title = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["title"]
+    own = {title, PACKAGE, *names(), *CHAPTERS, *HEAVY}
+    common = {"tokens", "attention"}  # words of Python and of everyday
+    word = re.compile("|".join(rf"(?<![\w/]){re.escape(name)}(?!\w)" for name in own - common))
+    folders = [
+        *(ROOT / "autograder").rglob("*"),
+        *(ROOT / "book/_ext").rglob("*"),
+        *(ROOT / "book/_theme").rglob("*.html"),
+    ]
+    files = [path for path in folders if path.suffix in (".py", ".html", ".css", ".js", ".json")]
+    files += [
+        ROOT / f"book/widgets/{name}.js" for name in ("store", "progress", "quiz", "solve", "solve-worker", "editor")
+    ]
+    found = {
+        str(path.relative_to(ROOT)): word.findall(path.read_text("utf-8"))
+        for path in files
+        if "cases" not in path.parts
+    }
+    assert {path: names for path, names in found.items() if names} == {}
+    assert word.search("from autograder.cases import patchify") and len(own) > 30 and GPU_PAGES

@@ -4,8 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from autograder.cases import _optimizer_groups
 from autograder.judging.exercise import Case, Exercise
-from autograder.sandbox.inside.calls import Layers, module_of
+from autograder.sandbox.inside.calls import Adapted
 from solutions import small_vit as chapter
 
 PAGE = "gpu/small_vit"
@@ -756,9 +757,13 @@ decay_groups = Exercise(
 )
 
 
+def module(layers):
+    return Adapted.by(_optimizer_groups, layers)
+
+
 @decay_groups.where
-def decay_entry(index, module, weight_decay):
-    names = [name for name, _ in module_of(module).named_parameters()]
+def decay_entry(index, layers, weight_decay):
+    names = [name for name, _ in _optimizer_groups.argument(layers["data"]).named_parameters()]
     return f"the decay of {names[index[0]]}"
 
 
@@ -769,7 +774,7 @@ def layers_alone():
         "patch_embed": ("Conv2d", 3, 8, 4), "norm": ("LayerNorm", 8), "mlp.0": ("Linear", 8, 16),
         "mlp.2": ("Linear", 16, 8), "head": ("Linear", 8, 2),
     }  # fmt: skip
-    yield Case(Layers(layers), 0.05, why="matrices and filters decay, biases and norms do not")
+    yield Case(module(layers), 0.05, why="matrices and filters decay, biases and norms do not")
 
 
 @decay_groups.visible
@@ -780,7 +785,9 @@ def tokens_and_tables():
         "patch_embed.proj": ("Conv2d", 3, 8, 4), "blocks.0.pre": ("LayerNorm", 8), "blocks.0.qkv": ("Linear", 8, 24),
         "blocks.0.proj": ("Linear", 8, 8),
     }  # fmt: skip
-    yield Case(Layers(layers), 0.1, why="registers and position tables have two axes, as matrices have")
+    yield Case(
+        Adapted.by(_optimizer_groups, layers), 0.1, why="registers and position tables have two axes, as matrices have"
+    )
 
 
 @decay_groups.visible
@@ -790,7 +797,9 @@ def embedded_table():
         "cls_token": ("Parameter", 1, 8), "pos": ("Embedding", 16, 8), "stem": ("Conv2d", 1, 8, 2),
         "norms.0": ("LayerNorm", 8), "norms.1": ("LayerNorm", 8), "cls_head": ("Linear", 8, 3),
     }  # fmt: skip
-    yield Case(Layers(layers), 0.3, why="a table of positions is looked up, whatever it is stored in")
+    yield Case(
+        Adapted.by(_optimizer_groups, layers), 0.3, why="a table of positions is looked up, whatever it is stored in"
+    )
 
 
 @decay_groups.hidden(weight=2)
@@ -811,7 +820,7 @@ def whole_model(rng):
                 layers[f"blocks.{number}.{name}"] = layer
             layers |= {f"blocks.{number}.fc1": ("Linear", d, 2 * d), f"blocks.{number}.fc2": ("Linear", 2 * d, d)}
         layers |= {"fc_norm": ("LayerNorm", d), "head": ("Linear", d, 10)}
-        yield Case(Layers(layers), round(float(rng.uniform(0.01, 0.5)), 3))
+        yield Case(module(layers), round(float(rng.uniform(0.01, 0.5)), 3))
 
 
 @decay_groups.hidden
@@ -824,8 +833,8 @@ def other_layers(rng):
         "stem.1": ("BatchNorm2d", d), "stem.2": ("GroupNorm", 2, d), "token_mixer": ("Linear", d, d, False),
         "cls_head.0": ("LayerNorm", d), "cls_head.1": ("Linear", d, 5),
     }  # fmt: skip
-    yield Case(Layers(layers), round(float(rng.uniform(0.01, 0.5)), 3))
-    yield Case(Layers(layers), 0.0, why="no decay at all is two groups, too")
+    yield Case(module(layers), round(float(rng.uniform(0.01, 0.5)), 3))
+    yield Case(module(layers), 0.0, why="no decay at all is two groups, too")
 
 
 def two_groups(module, weight_decay, decays):

@@ -1,5 +1,7 @@
 """What works on this machine, and what mends the rest."""
 
+import contextlib
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -51,11 +53,11 @@ def line(what, found, mend=None):
 
 
 def _device():
-    try:
-        import torch  # takes seconds
-    except ImportError:
-        return "CPU"
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU, no GPU that torch can use"
+    for package in HEAVY:
+        with contextlib.suppress(ImportError):
+            cuda = getattr(importlib.import_module(package), "cuda", None)  # to load it takes seconds
+            return cuda.get_device_name() if cuda and cuda.is_available() else f"CPU, no GPU that {package} can use"
+    return "CPU"
 
 
 def _isolation(classroom):

@@ -184,7 +184,7 @@ def exercises(chapter):
 
 
 def names():
-    """Every exercise's name with its chapter, without importing the chapters (one needs torch)."""
+    """Every exercise's name with its chapter, without importing the chapters (one may need a heavy package)."""
     return {name: chapter for chapter in CHAPTERS for name, _ in _declared(chapter)}
 
 

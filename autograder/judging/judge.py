@@ -245,7 +245,7 @@ def checked(function, name=None, *, hidden=False):
     name = str(name or getattr(function, "__name__", function))
     known = names()
     if not name.isidentifier():  # a lambda, a partial
-        raise CheckFailed("name the exercise too, as in check(function, 'patchify')")
+        raise CheckFailed("name the exercise too, as in check(function, 'name')")
     if name not in known:
         near = get_close_matches(name, known, n=3, cutoff=0.5)
         meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
@@ -520,7 +520,7 @@ def _verdict(exercise, results, unchanged, failures, status=None):
 
 
 def _call(exercise, case):
-    """The call in words: `patchify(img of shape (2, 3, 3), P=2)`."""
+    """The call in words: `f(x of shape (2, 3, 3), n=2)`."""
     parameters = list(exercise.signature.parameters)
     given = [*zip(parameters, case.args, strict=False), *case.kwargs.items()]
     return f"{exercise.name}({', '.join(f'{_argument(name, value)}' for name, value in given)})"

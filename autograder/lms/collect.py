@@ -13,7 +13,7 @@ MOST = 60  # characters of a file's name that are kept
 class LmsNames(FileNameCollectorPlugin):
     """nbgrader's own plugin, which also takes two files of one student that go by one name, and any character.
 
-    nbgrader ends the whole collection there. Here the second file is named `patchify-2`; which counts is decided when
+    nbgrader ends the whole collection there. Here the second file is named `<chapter>-2`; which counts is decided when
     they are graded.
     """
 

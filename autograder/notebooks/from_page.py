@@ -14,7 +14,7 @@ import yaml
 from docutils.nodes import make_id
 from pybtex.database import parse_file
 
-from autograder.course import GPU_PAGES, NAME, PACKAGE, ROOT
+from autograder.course import GPU_PAGES, PACKAGE, ROOT
 from autograder.judging.exercise import names
 from autograder.notebooks.solution import exercise_texts
 
@@ -75,7 +75,7 @@ def page_notebook(name, first_cell):
             continue
         if len(cells) == 1:
             title, address = page.labels[page.name]
-            introduction = INTRODUCTION.format(title=title, address=address, course=NAME)
+            introduction = INTRODUCTION.format(title=title, address=address, course=_settings()["title"])
             cells.append(nbformat.v4.new_markdown_cell(introduction, id="introduction"))
             cells.append(first_cell)
             cells.append(nbformat.v4.new_code_cell(PLACE, id="place"))
@@ -226,7 +226,8 @@ def _expand(text):
 
 @functools.cache
 def _settings():
-    site = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    site = config["sphinx"]["config"] | {"title": config["title"]}
     owner, name = site["repository"].split("/")
     return site | {"address": site.get("html_baseurl") or f"https://{owner}.github.io/{name}/"}
 

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from autograder import clean
+from autograder.course import HEAVY
 from autograder.grading.classroom import CommandError
 from autograder.grading.grade import fault
 from autograder.judging.exercise import CHAPTERS
@@ -34,7 +35,7 @@ MOST = 100  # pairs that are shown
 KEPT_PAIRS = 10_000  # that are listed, of a chapter
 AT_ONCE = 1 << 22  # pairs that are reckoned at a time
 MOST_LINES = 1000  # of a function on the page
-KEPT = {*keyword.kwlist, *dir(builtins), "np", "numpy", "scipy", "torch"}  # names that say what is done
+KEPT = {*keyword.kwlist, *dir(builtins), "np", "numpy", "scipy", *HEAVY}  # names that say what is done
 SKIPPED = {tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING}
 
 

@@ -13,12 +13,12 @@ from sphinx.ext.autodoc.mock import mock
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from autograder.course import CASES, GPU_PAGES, HEAVY, SOLUTIONS
 from autograder.judging.exercise import find
 from autograder.notebooks.solution import exercise_texts
 
 logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
-GPU_PAGES = "book/gpu/"
 DIFFICULTY = {1: "easy", 2: "moderate", 3: "hard"}
 
 
@@ -31,9 +31,9 @@ def notebook_links(directive, folder, name):
     config, docname = directive.config, directive.env.docname
     up, file = "../" * docname.count("/"), f"{name}.ipynb"
     words, colab_words = "Download the notebook", "Open in Colab"
-    if folder == "gpu":
+    if folder == GPU_PAGES:
         words, colab_words, file = "Download this page as a notebook", "Open this page in Colab", f"{name}_page.ipynb"
-    elif docname.startswith(GPU_PAGES):
+    elif docname.startswith(f"book/{GPU_PAGES}/"):
         words, colab_words = "Download the exercises", "Open the exercises in Colab"
     path = f"exercises/{folder}/{name}.ipynb"
     colab = f"https://colab.research.google.com/github/{config.repository}/blob/{config.repository_branch}/{path}"
@@ -49,7 +49,7 @@ class Notebook(SphinxDirective):
 
     def run(self):
         chapter = self.arguments[0]
-        folder = "gpu" if self.env.docname.startswith(GPU_PAGES) else chapter
+        folder = GPU_PAGES if self.env.docname.startswith(f"book/{GPU_PAGES}/") else chapter
         if not (ROOT / "exercises" / folder / f"{chapter}.ipynb").exists():
             logger.warning("no notebook of chapter %r: run make exercises", chapter, location=self.get_location())
         lab = nodes.inline("", " · ", *parse_inline(self, "[In JupyterLab](start-lab)"))
@@ -64,12 +64,12 @@ class Task(SphinxDirective):
     def run(self):
         name = self.arguments[0]
         try:
-            with mock(["torch"]):  # nothing of it is called here, and to load it takes seconds
+            with mock([*HEAVY]):  # nothing of it is called here, and to load it takes seconds
                 exercise = find(name)
         except KeyError:
             raise self.error(f"there is no exercise {name!r}") from None
-        self.env.note_dependency(str(ROOT / "solutions" / f"{exercise.chapter}.py"))
-        self.env.note_dependency(str(ROOT / "autograder" / "cases" / f"{exercise.chapter}.py"))
+        self.env.note_dependency(str(SOLUTIONS / f"{exercise.chapter}.py"))
+        self.env.note_dependency(str(CASES / f"{exercise.chapter}.py"))
         text = exercise_texts(exercise.chapter)[name]
 
         number = self.env.temp_data["exercise_number"] = self.env.temp_data.get("exercise_number", 0) + 1

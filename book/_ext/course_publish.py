@@ -8,7 +8,9 @@ from xml.sax.saxutils import escape
 
 from docutils import nodes
 
-OFFLINE = "patches-and-positions.zip"
+from autograder.course import PACKAGE
+
+OFFLINE = f"{PACKAGE}.zip"
 HOW_TO_OPEN = (
     "Open index.html in a browser. For exercises, questions and interactive figures, run "
     "`python3 -m http.server --bind 127.0.0.1` in this folder and open http://localhost:8000\n"
@@ -26,6 +28,7 @@ def describe(app, pagename, templatename, context, doctree):
     """Give the page's first paragraph as its description, and its address and that of its picture to those who link."""
     base = app.config.html_baseurl
     context["repository"] = app.config.repository
+    context["package"], context["offline"] = PACKAGE, OFFLINE
     context["site_path"] = urlsplit(base).path
     if doctree is None:
         return
@@ -52,7 +55,7 @@ def pack(app, exception):
     html = Path(app.outdir)
     (html / OFFLINE).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        copy = Path(scratch) / "patches-and-positions"
+        copy = Path(scratch) / PACKAGE
         shutil.copytree(html, copy, ignore=shutil.ignore_patterns("reports", ".sources", ".buildinfo", "objects.inv"))
         (copy / "README.txt").write_text(HOW_TO_OPEN)
         archive = shutil.make_archive(f"{scratch}/site", "zip", scratch, copy.name)

@@ -27,7 +27,7 @@ function show() {
 function exportRecord() {
   const record = Object.fromEntries(names().sort().map((name) => [name, read(name)]));
   const url = URL.createObjectURL(new Blob([JSON.stringify(record, null, 1)], { type: "application/json" }));
-  Object.assign(document.createElement("a"), { href: url, download: "patches-and-positions.json" }).click();
+  Object.assign(document.createElement("a"), { href: url, download: `${document.documentElement.dataset.course}.json` }).click();
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 

@@ -1,6 +1,6 @@
 // What is kept on the reader's machine: exercises and quizzes, by name.
 
-const PREFIX = "patches-and-positions/";
+const PREFIX = `${document.documentElement.dataset.course}/`;
 
 /** The browser's own name for what is kept under a name. */
 export const keyOf = (name) => PREFIX + name;

@@ -6,7 +6,10 @@ outcomes. This file needs nothing but NumPy, because the sandbox loads it too.
 """
 
 import copy
+import functools
+import inspect
 import traceback
+import types
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,56 +57,29 @@ class Odd:
     what: str
 
 
-class Layers(dict):
-    """A torch module as an argument, written down so that it can cross to another process.
+class Adapted(dict):
+    """An argument that cannot cross to another process, written down as `data` and the `code` that makes it.
 
-    Its layers and parameters by name, `{"blocks.0.fc": ("Linear", 8, 3), "cls_token": ("Parameter", 1, 8)}`: a class
-    of `torch.nn` and its sizes. The function under test gets the module. When it returns optimizer groups, what comes
-    back is the weight decay that they give each parameter, in the order of `named_parameters`.
+    The code defines `argument(data)`, which is what the function gets, and `answer(value, argument, odd)`: what is
+    judged in place of the value that comes back, where it is no array; `odd(words)` says that it is none at all.
     """
 
+    @classmethod
+    def by(cls, module, data):
+        """The argument that a module makes of some data."""
+        return cls(code=inspect.getsource(module), data=data)
 
-def module_of(layers):
-    """The torch module that is written down as `Layers`."""
-    import torch
-
-    root = torch.nn.Module()
-    for path, (kind, *sizes) in layers.items():
-        *parents, name = path.split(".")
-        owner = root
-        for parent in parents:
-            if not hasattr(owner, parent):
-                owner.add_module(parent, torch.nn.Module())
-            owner = getattr(owner, parent)
-        make = getattr(torch.nn, kind)
-        setattr(owner, name, make(torch.zeros(sizes)) if kind == "Parameter" else make(*sizes))
-    return root
+    @property
+    def module(self):
+        """What the code defines."""
+        return _defined(self["code"])
 
 
-def _decays(groups, module):
-    """The weight decay of each parameter in a pair of optimizer groups, or in words what is odd about them."""
-    if not isinstance(groups, (list, tuple)):
-        value = plain(groups)
-        return value if isinstance(value, Odd) else Odd(f"an array of shape {value.shape}")
-    if len(groups) != 2:
-        return Odd(f"a {type(groups).__name__} of {len(groups)}")
-    for group in groups:
-        if not isinstance(group, dict):
-            return Odd(f"a {type(groups).__name__} with {_article(type(group).__name__)} where a dictionary should be")
-        for key in ("params", "weight_decay"):
-            if key not in group:
-                return Odd(f"a group without the key {key!r}")
-    names = {id(parameter): name for name, parameter in module.named_parameters()}
-    decays = {name: [] for name in names.values()}
-    for group in groups:
-        for parameter in group["params"]:
-            if id(parameter) not in names:
-                return Odd(f"a group with {_article(type(parameter).__name__)} that is no parameter of the module")
-            decays[names[id(parameter)]].append(float(group["weight_decay"]))
-    for name, found in decays.items():
-        if len(found) != 1:
-            return Odd(f"groups that {'leave out' if not found else 'hold more than once'} {name}")
-    return np.array([found[0] for found in decays.values()])
+@functools.cache
+def _defined(code):
+    module = types.ModuleType("adapter")
+    exec(code, vars(module))
+    return module
 
 
 def plain(value):
@@ -112,20 +88,22 @@ def plain(value):
     Parameters
     ----------
     value : object
-        Anything: a number, a nested list, a torch tensor, a subclass of ndarray.
+        Anything: a number, a nested list, a tensor, a subclass of ndarray.
 
     Returns
     -------
     ndarray or Odd
         An exact `numpy.ndarray` of booleans, integers or floats that shares no memory with `value`.
     """
+    if isinstance(value, Odd):
+        return value
     if value is None:
         return Odd("None (is there a return?)")
     if isinstance(value, (str, bytes, dict, set)) or callable(value):
         return Odd(_article(type(value).__name__))
-    if hasattr(value, "detach"):  # a torch tensor: NumPy refuses one with a gradient or in bfloat16
+    if hasattr(value, "detach"):  # a tensor: NumPy refuses one with a gradient or in bfloat16
         value = value.detach().cpu()
-        if str(value.dtype) == "torch.bfloat16":
+        if str(value.dtype).endswith(".bfloat16"):
             value = value.float()
     try:
         array = np.array(np.asarray(value), copy=True, subok=False)
@@ -152,9 +130,12 @@ def run(function, args, kwargs):
     """
     args, kwargs = copy.deepcopy(args), copy.deepcopy(kwargs)
     try:
-        modules = {number: module_of(arg) for number, arg in enumerate(args) if isinstance(arg, Layers)}
-        value = function(*(modules.get(number, arg) for number, arg in enumerate(args)), **kwargs)
-        value = _decays(value, *modules.values()) if modules else plain(value)
+        given = [arg.module.argument(arg["data"]) if isinstance(arg, Adapted) else arg for arg in args]
+        value = function(*given, **kwargs)
+        for arg, made in zip(args, given, strict=True):
+            if isinstance(arg, Adapted):
+                value = arg.module.answer(value, made, Odd)
+        value = plain(value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever the learner's code does, it is an answer and not our failure

@@ -53,8 +53,6 @@ def main(settings):
             importlib.import_module(name)
         except ImportError:
             missing.append(name)
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page
     control.sendall(json.dumps({"missing": missing, "grouped": grouped}).encode())
@@ -359,7 +357,10 @@ def _child(settings, session):
         return
     send(sock, "ready")
     request = receive(sock, header_limit=1 << 26)
-    torch = sys.modules.get("torch")
+    tensor = next(
+        filter(None, (getattr(module, "from_numpy", None) for module in map(sys.modules.get, settings["preload"]))),
+        None,
+    )
     notebook = Notebook(request["names"], settings["cell_limit"], request["cells_limit"])
     for number, cell in enumerate(request["cells"]):
         notebook.run_cell(number, cell, number in request["light"])
@@ -367,7 +368,7 @@ def _child(settings, session):
     statuses = notebook.choose()
     send(sock, {"statuses": statuses, "errors": notebook.errors[:50]})
     while True:
-        request = receive(sock, header_limit=1 << 30, body_limit=1 << 31, tensor=torch and torch.from_numpy)
+        request = receive(sock, header_limit=1 << 30, body_limit=1 << 31, tensor=tensor)
         outcome = _call(notebook.functions.get(request["name"]), request)
         reply = {"id": request["id"]}
         try:

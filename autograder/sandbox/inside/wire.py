@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from .calls import AXES, Layers, Odd, Outcome, plain
+from .calls import AXES, Adapted, Odd, Outcome, plain
 
 HEADER_LIMIT = 1 << 20  # bytes of JSON in a reply; parsed, JSON takes some thirty times its size
 BODY_LIMIT = 64 << 20  # bytes of arrays in a reply
@@ -142,13 +142,13 @@ def _pack(value, arrays, depth):
         return value
     if isinstance(value, Odd):
         return {"odd": value.what}
-    if type(value) in (list, tuple, dict, Layers) and depth == 0:
+    if type(value) in (list, tuple, dict, Adapted) and depth == 0:
         return {"odd": "something nested too deeply"}
     if type(value) in (list, tuple):
         return {type(value).__name__: [_pack(item, arrays, depth - 1) for item in value]}
-    if type(value) in (dict, Layers):
+    if type(value) in (dict, Adapted):
         pairs = [[str(key), _pack(item, arrays, depth - 1)] for key, item in value.items()]
-        return {"dict" if type(value) is dict else "layers": pairs}
+        return {"dict" if type(value) is dict else "adapted": pairs}
     array = plain(value)  # a tensor, a NumPy scalar, a subclass, or no numbers at all
     if isinstance(array, Odd):
         return {"odd": array.what}
@@ -179,10 +179,10 @@ def _unpack(tree, arrays, tensor, depth):
     if tag in ("list", "tuple") and type(content) is list:
         items = [_unpack(item, arrays, tensor, depth - 1) for item in content]
         return items if tag == "list" else tuple(items)
-    pairs = tag in ("dict", "layers") and type(content) is list
+    pairs = tag in ("dict", "adapted") and type(content) is list
     if pairs and all(type(pair) is list and len(pair) == 2 and type(pair[0]) is str for pair in content):
         items = {key: _unpack(item, arrays, tensor, depth - 1) for key, item in content}
-        return items if tag == "dict" else Layers(items)
+        return items if tag == "dict" else Adapted(items)
     raise WireError("it holds something that is no value")
 
 

@@ -1,6 +1,6 @@
 """Draw the picture that stands beside a link to the course (static/card.jpg). Run by hand; needs Playwright's Chromium.
 
-python book/_theme/make_card.py
+python book/make_card.py
 """
 
 import base64
@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).parent
-STATIC = HERE / "course/static"
+STATIC = HERE / "_theme/course/static"
 PAGE = """<style>
 @font-face {{ font-family: Sans; src: url({font}); font-weight: 200 900; }}
 body {{ margin: 0; width: 1200px; height: 630px; display: flex; align-items: center; gap: 64px; background: #fdfcfa;
@@ -36,7 +36,7 @@ def main():
         for column in range(7)
     )
     font = data(STATIC / "fonts/course-sans.woff2", "font/woff2")
-    picture = data(HERE.parent / "widgets/pavilion.webp", "image/webp")
+    picture = data(HERE / "widgets/pavilion.webp", "image/webp")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1200, "height": 630})
