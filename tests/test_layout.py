@@ -1,12 +1,14 @@
 """The engine's rooms: each imports only from those before it, and nothing in a circle."""
 
-import ast
-import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
+
+from autograder.authoring.rooms import imports, modules, way
 
 ROOT = Path(__file__).parents[1]
 # From the ground up. What is bound into the sandbox stands on nothing; a course's cases stand on judging alone.
@@ -23,11 +25,7 @@ FLOORS = (
     ("autograder.authoring",),
     ("autograder.__main__",),
 )
-MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in (ROOT / "autograder").rglob("*.py")
-    if path.name != "first_cell.py"
-}
+MODULES = modules()
 
 
 def floor(module):
@@ -41,33 +39,17 @@ def floor(module):
     return under[max(under, key=len)]
 
 
-def imported(module, path):
-    """The modules of the engine that a file imports, those that it imports later, too."""
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            names = [f"{source}.{alias.name}" for alias in node.names]
-        for name in names:
-            known = next((n for n in (name, name.rpartition(".")[0]) if n in MODULES), None)
-            if known not in (None, "autograder"):
-                yield known
-
-
 ROOMS = sorted(set(MODULES) - {"autograder"} - {"autograder.sandbox"})
 
 
 @pytest.mark.parametrize("module", ROOMS)
 def test_imports_go_one_way(module):
-    up = [name for name in imported(module, MODULES[module]) if floor(name) > floor(module)]
+    up = [name for name in imports(module, MODULES) if floor(name) > floor(module)]
     assert not up, f"{module} stands below {', '.join(up)}"
 
 
 def test_imports_make_no_circle():
-    graph = {module: set(imported(module, MODULES[module])) for module in ROOMS}
+    graph = {module: imports(module, MODULES) - {"autograder"} for module in ROOMS}
     while free := [module for module, needs in graph.items() if not needs & graph.keys()]:
         for module in free:
             del graph[module]
@@ -75,9 +57,9 @@ def test_imports_make_no_circle():
 
 
 def test_what_is_bound_into_the_sandbox_imports_nothing_of_the_engine():
-    for module, path in MODULES.items():
+    for module in MODULES:
         if module.startswith("autograder.sandbox.inside."):
-            assert all(name.startswith("autograder.sandbox.inside") for name in imported(module, path)), module
+            assert all(name.startswith("autograder.sandbox.inside") for name in imports(module, MODULES)), module
 
 
 def test_every_module_has_a_room():
@@ -110,3 +92,13 @@ def test_the_engine_names_nothing_of_this_course():
     }
     assert {path: names for path, names in found.items() if names} == {}
     assert word.search("from autograder.cases import patchify") and len(own) > 30 and GPU_PAGES
+
+
+def test_all_imports_are_read():
+    """Python's own word on what is loaded: nothing that the reading of the code does not know."""
+    script = "import sys, autograder.__main__, autograder.grading.run, autograder.reports.report\n"
+    script += "print(*(name for name in sys.modules if name.startswith('autograder.')))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    read = way("autograder.__main__", "autograder.grading.run", "autograder.reports.report", "autograder")
+    packages = {name for name in MODULES if MODULES[name].name == "__init__.py"}
+    assert {*loaded} - packages <= read.keys() and "autograder.sandbox.inside.wire" in loaded
