@@ -54,72 +54,99 @@ def spread(todo, task, limits, scheduler):
         except (OSError, ValueError) as error:
             raise CommandError(f"no Dask scheduler answers at {scheduler}") from error
         with client:
-            yield from _run(client, todo, task, limits)
+            yield from _Run(client, todo, task, limits).results()
 
 
-def _run(client, todo, task, limits):
-    left, ended, proved = list(reversed(todo)), [], False
-    workers = max(1, sum(client.nthreads().values()))
-    size = max(1, min(BATCH, len(todo) // (4 * workers)))
-    doing, tries = {}, Counter()
-    finished = as_completed(loop=client.loop, with_results=True, raise_errors=False)
+class _Run:
+    """The submissions of a run on their way over a cluster, in batches.
 
-    def submit(batch):
-        tasks = {}
-        for one in batch:
-            try:
-                tasks[one] = task(one)
-            except Exception as error:
-                end(one, fault("reading it", error))
-        if tasks:
-            tries.update(tasks.keys())
-            future = client.submit(_grade_batch, [*tasks.values()], limits, pure=False)
-            doing[future] = [*tasks]
-            finished.add(future)
+    Attributes
+    ----------
+    left : list
+        Those that no worker has been given, the next one last.
+    doing : dict
+        Future -> the submissions of its batch.
+    tries : Counter
+        Submission -> how often it was given to a worker.
+    ended : list
+        Results of those that no worker will grade: (submission, verdict, None, 0.0).
+    proved : bool
+        Whether some worker has graded: then what the sandbox lacks is one worker's matter.
+    """
 
-    def end(one, reason):
-        verdict = not_graded(reason, assignment=one.assignment, seed=one.seed, limits=limits)
-        ended.append((one, verdict, None, 0.0))
+    def __init__(self, client, todo, task, limits):
+        self.client, self.task, self.limits = client, task, limits
+        self.left, self.doing, self.tries, self.ended, self.proved = [*reversed(todo)], {}, Counter(), [], False
+        self.workers = max(1, sum(client.nthreads().values()))
+        self.size = max(1, min(BATCH, len(todo) // (4 * self.workers)))
+        self.finished = as_completed(loop=client.loop, with_results=True, raise_errors=False)
 
-    def following():
+    def results(self):
+        """Each submission with its verdict, as soon as there is one."""
+        for _ in range(AHEAD * self.workers):
+            self._submit(self._following())
+        while self.doing or self.ended:
+            while self.ended:
+                yield self.ended.pop()
+            self._wait()
+            if not self.doing:
+                continue
+            future, result = next(self.finished)
+            batch = self.doing.pop(future, ())
+            self._submit(self._following())
+            if future.status == "finished":
+                self.proved = True
+                for handed, graded in zip(batch, result, strict=False):
+                    yield handed, *graded
+            else:
+                self._retry(batch, result[1] if future.status == "error" else None)
+
+    def _following(self):
+        """The next batch: not many, and not many bytes."""
         batch, weight = [], 0
-        while left and len(batch) < size and weight < HEAVY:
-            batch.append(left.pop())
+        while self.left and len(batch) < self.size and weight < HEAVY:
+            batch.append(self.left.pop())
             weight += batch[-1].size
         return batch
 
-    for _ in range(AHEAD * workers):
-        submit(following())
-    while doing or ended:
-        while ended:
-            yield ended.pop()
-        while doing and not finished.has_ready():
+    def _submit(self, batch):
+        tasks = {}
+        for handed in batch:
+            try:
+                tasks[handed] = self.task(handed)
+            except Exception as error:
+                self._end(handed, fault("reading it", error))
+        if tasks:
+            self.tries.update(tasks.keys())
+            future = self.client.submit(_grade_batch, [*tasks.values()], self.limits, pure=False)
+            self.doing[future] = [*tasks]
+            self.finished.add(future)
+
+    def _wait(self):
+        """Until a batch is through."""
+        while self.doing and not self.finished.has_ready():
             time.sleep(POLL)
-            if client.status == "closed":
+            if self.client.status == "closed":
                 raise CommandError("the Dask scheduler has gone: start it, and the same command goes on from there")
             # A scheduler that was started again knows nothing of what the one before it was given.
-            for future in [future for future in doing if future.status == "lost"]:
-                submit(doing.pop(future))
-        if not doing:
-            continue
-        future, result = next(finished)
-        batch = doing.pop(future, ())
-        submit(following())
-        if future.status == "finished":
-            proved = True
-            for one, graded in zip(batch, result, strict=False):
-                yield one, *graded
-            continue
-        error = result[1] if future.status == "error" else None
-        if isinstance(error, SandboxUnavailable) and not proved:
+            for future in [future for future in self.doing if future.status == "lost"]:
+                self._submit(self.doing.pop(future))
+
+    def _retry(self, batch, error):
+        """Give the submissions of a batch that failed to workers again, each on its own, or end them."""
+        if isinstance(error, SandboxUnavailable) and not self.proved:
             raise error
-        for one in batch:  # on its own, so that none suffers for its neighbour
+        for handed in batch:  # on its own, so that none suffers for its neighbour
             if isinstance(error, SandboxUnavailable):
-                end(one, f"the sandbox could not be had: {error}")
-            elif len(batch) > 1 or (error is None and tries[one] < TRIES):
-                submit([one])
+                self._end(handed, f"the sandbox could not be had: {error}")
+            elif len(batch) > 1 or (error is None and self.tries[handed] < TRIES):
+                self._submit([handed])
             else:
-                end(one, f"its worker was lost each time it was graded ({error!r}): has it enough memory?")
+                self._end(handed, f"its worker was lost each time it was graded ({error!r}): has it enough memory?")
+
+    def _end(self, handed, reason):
+        verdict = not_graded(reason, assignment=handed.assignment, seed=handed.seed, limits=self.limits)
+        self.ended.append((handed, verdict, None, 0.0))
 
 
 def _grade_batch(tasks, limits):

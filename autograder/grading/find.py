@@ -70,7 +70,7 @@ def find(classroom, submitted, assignment, student, seed):
     """The submissions in nbgrader's folders, `submitted/<student>/<assignment>/`."""
     if not submitted.is_dir():
         raise CommandError(f"there is no folder {submitted}")
-    handed, passed_over = [], []
+    handed_in, passed_over = [], []
     for home in sorted(submitted.iterdir()):
         if home.name.startswith(".") or (student and home.name != student):
             continue
@@ -82,16 +82,16 @@ def find(classroom, submitted, assignment, student, seed):
             found, passed = [_unopened(home, assignment, seed, problem=_why(error))], []
         except Exception as error:
             found, passed = [_unopened(home, assignment, seed, fault=fault("looking into it", error))], []
-        handed += found
+        handed_in += found
         passed_over += passed
     if passed_over:
         clean.say("Passed over (what is graded lies in <student>/<chapter>/):",
                   *(f"  {told}" for told in passed_over), error=True)  # fmt: skip
-    if not handed:
+    if not handed_in:
         whose = f" of {student}" if student else ""
         what = f" for {assignment}" if assignment else ""
         raise CommandError(f"no submission{whose}{what} in {submitted}")
-    return handed
+    return handed_in
 
 
 def _look(classroom, home, assignment, seed):

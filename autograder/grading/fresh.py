@@ -9,19 +9,19 @@ from autograder.grading.grade import version
 from autograder.grading.record import outputs
 
 
-def sort_out(classroom, handed, limits, force, forced=None):
+def sort_out(classroom, handed_in, limits, force, forced=None):
     """The verdicts that still hold, and the submissions that are to be graded.
 
     Of a forced run those hold that were made since `forced`, the time in ns at which it began; not those that a wrong
     clock dated into the future.
     """
     held, todo, now = [], [], time.time_ns()
-    for one in sorted(handed, key=lambda one: one.assignment):  # one chapter after the other
+    for handed in sorted(handed_in, key=lambda handed: handed.assignment):  # one chapter after the other
         verdict = None
-        if not force or (forced and forced < _written_at(outputs(classroom, one)["verdict"]) <= now):
-            verdict = _still_holds(classroom, one, limits)
+        if not force or (forced and forced < _written_at(outputs(classroom, handed)["verdict"]) <= now):
+            verdict = _still_holds(classroom, handed, limits)
         if verdict is None:
-            todo.append(one)
+            todo.append(handed)
         else:
             held.append(verdict)
     if held and forced:
@@ -49,21 +49,21 @@ def _written_at(path):
         return 0
 
 
-def _still_holds(classroom, one, limits):
+def _still_holds(classroom, handed, limits):
     """The verdict of an earlier run, if nothing that it depends on has changed."""
-    files = outputs(classroom, one)
+    files = outputs(classroom, handed)
     try:
         verdict = json.loads(files["verdict"].read_text("utf-8"))
         same = (
             verdict["status"] != "partly graded"
-            and (verdict["student"], verdict["assignment"]) == (one.student, one.assignment)
-            and verdict["file"]["sha256"] == one.sha256
-            and verdict["file"]["problem"] == one.problem
-            and verdict["version"] == version(one.assignment)
-            and verdict["seed"] == one.seed
+            and (verdict["student"], verdict["assignment"]) == (handed.student, handed.assignment)
+            and verdict["file"]["sha256"] == handed.sha256
+            and verdict["file"]["problem"] == handed.problem
+            and verdict["version"] == version(handed.assignment)
+            and verdict["seed"] == handed.seed
             and verdict["isolation"] == limits.isolation
             and verdict["limits"] == limits.recorded
-            and verdict["submitted_at"] == timestamp(one)
+            and verdict["submitted_at"] == timestamp(handed)
         )
     except Exception:  # there is none, or it is damaged
         return None

@@ -39,23 +39,23 @@ class Recorder:
     limits: Any
     feedback: Any
 
-    def record(self, one, verdict, submission, seconds):
+    def record(self, handed, verdict, submission, seconds):
         """Record a verdict, or else that it could not be recorded; what is about all submissions is raised."""
         try:
-            return self._write_down(one, verdict, submission, seconds)
+            return self._write_down(handed, verdict, submission, seconds)
         except Exception as error:
             if self._is_about_all(error):
                 raise
-            about = {"assignment": one.assignment, "seed": one.seed, "limits": self.limits}
+            about = {"assignment": handed.assignment, "seed": handed.seed, "limits": self.limits}
             bare = not_graded(fault("recording it", error), **about)
         try:
-            return self._write_down(one, bare, None, seconds)
+            return self._write_down(handed, bare, None, seconds)
         except Exception as error:
             if self._is_about_all(error):
                 raise
-            log.error("%s %s: %s, and neither could that be recorded (%s)", one.student, one.assignment, bare["reason"],
-                      fault("it", error))  # fmt: skip
-        return bare | {"student": one.student}
+            log.error("%s %s: %s, and neither could that be recorded (%s)", handed.student, handed.assignment,
+                      bare["reason"], fault("it", error))  # fmt: skip
+        return bare | {"student": handed.student}
 
     def record_again(self, held):
         """Record the verdicts that this gradebook lacks: it may be another one than that of the run before."""
@@ -79,37 +79,42 @@ class Recorder:
         about_all = isinstance(error, OSError) and error.errno in ABOUT_ALL
         return about_all or isinstance(error, CommandError) or self.book.is_broken_by(error)
 
-    def _write_down(self, one, verdict, submission, seconds):
+    def _write_down(self, handed, verdict, submission, seconds):
         """The gradebook first, and last the file by which the next run knows that it was done."""
-        files = outputs(self.course, one)
+        files = outputs(self.course, handed)
         verdict = verdict | {
-            "repairs": [*map(clean.line, one.notes), *verdict["repairs"]],
-            "student": one.student,
-            "file": {"name": clean.name(one.path) if one.path else None, "sha256": one.sha256, "problem": one.problem},
-            "submitted_at": timestamp(one),
+            "repairs": [*map(clean.line, handed.notes), *verdict["repairs"]],
+            "student": handed.student,
+            "file": {
+                "name": clean.name(handed.path) if handed.path else None,
+                "sha256": handed.sha256,
+                "problem": handed.problem,
+            },
+            "submitted_at": timestamp(handed),
             "graded_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(seconds, 3),
-            "retired": _retired(files["verdict"], one.assignment),
+            "retired": _retired(files["verdict"], handed.assignment),
         }
         if verdict["submitted_at"] and not self.book.is_time(verdict["submitted_at"]):
             verdict["repairs"].append("timestamp.txt holds no time: it was not looked whether the work is late")
-        penalty = self.book.record(one.student, verdict, verdict["submitted_at"])
-        released = _released(self.classroom.folder("release"), one.assignment)
+        penalty = self.book.record(handed.student, verdict, verdict["submitted_at"])
+        released = _released(self.classroom.folder("release"), handed.assignment)
         printed = {row["name"]: _printed(row) for row in verdict["exercises"] if row["status"]}
         _write(files["notebook"], json.dumps(restored(submission, released, printed), ensure_ascii=False))
         if verdict["submitted_at"]:
             _write(files["notebook"].with_name("timestamp.txt"), verdict["submitted_at"] + "\n")
         graded_at, book = verdict["graded_at"][:10], self.classroom.book
-        page = self.feedback(verdict, one.student, graded_at=graded_at, penalty=penalty, book=book)
+        page = self.feedback(verdict, handed.student, graded_at=graded_at, penalty=penalty, book=book)
         _write(files["feedback"], page)
         files["feedback"].chmod(0o644)  # in a closed folder; `nbgrader release_feedback` copies it with its rights
         for name in NBGRADERS_OWN:  # by which `nbgrader release_feedback` finds whom a page is for
             with contextlib.suppress(NotReadable, UnicodeDecodeError):
-                own = file_bytes(one.folder / name, one.folder).decode("utf-8")[:1000]
+                own = file_bytes(handed.folder / name, handed.folder).decode("utf-8")[:1000]
                 _write(files["feedback"].with_name(name), clean.text(own))
         _write(files["verdict"], json.dumps(verdict, ensure_ascii=False))
-        log.info("%s %s: %s, %s of %s, %.2f s%s", one.student, one.assignment, verdict["status"], verdict["score"],
-                 verdict["max_score"], seconds, f" ({verdict['reason']})" if verdict["reason"] else "")  # fmt: skip
+        log.info("%s %s: %s, %s of %s, %.2f s%s", handed.student, handed.assignment, verdict["status"],
+                 verdict["score"], verdict["max_score"], seconds,
+                 f" ({verdict['reason']})" if verdict["reason"] else "")  # fmt: skip
         return verdict
 
 
@@ -126,13 +131,13 @@ def open_gradebook(classroom, url, assignments):
     return book
 
 
-def outputs(classroom, one):
+def outputs(classroom, handed):
     """The files that are written of a submission, by what they are."""
-    autograded = classroom.folder("autograded") / one.student / one.assignment
+    autograded = classroom.folder("autograded") / handed.student / handed.assignment
     return {
-        "notebook": autograded / f"{one.assignment}.ipynb",
+        "notebook": autograded / f"{handed.assignment}.ipynb",
         "verdict": autograded / "verdict.json",
-        "feedback": classroom.folder("feedback") / one.student / one.assignment / f"{one.assignment}.html",
+        "feedback": classroom.folder("feedback") / handed.student / handed.assignment / f"{handed.assignment}.html",
     }
 
 

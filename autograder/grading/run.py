@@ -68,24 +68,24 @@ def grade_class(classroom, url, *, feedback, limits, seed, assignment=None, stud
     CommandError
         Nothing could be graded, or the run was stopped.
     """
-    handed = find(classroom, submitted or classroom.folder("submitted"), assignment, student, seed)
-    lost, handed = _without_assignment(handed, limits)
-    assignments = sorted({one.assignment for one in handed})
+    handed_in = find(classroom, submitted or classroom.folder("submitted"), assignment, student, seed)
+    lost, handed_in = _without_assignment(handed_in, limits)
+    assignments = sorted({handed.assignment for handed in handed_in})
     with only_writer(classroom), logging_to(classroom), contextlib.ExitStack() as stack:
         # nbgrader takes seconds to load: that happens while the first submission is graded.
         opening = stack.enter_context(ThreadPoolExecutor(1)).submit(open_gradebook, classroom, url, assignments)
         forced = begin_forced(classroom, [url, assignment, student, str(submitted), seed]) if force else None
-        held, todo = sort_out(classroom, handed, limits, force, forced)
-        log.info("%d submissions, %d to be graded, version %s", len(handed), len(todo),
+        held, todo = sort_out(classroom, handed_in, limits, force, forced)
+        log.info("%d submissions, %d to be graded, version %s", len(handed_in), len(todo),
                  {name: version(name) for name in assignments})  # fmt: skip
         for verdict in lost:
             log.warning("%s: %s (%s)", verdict["student"], verdict["status"], verdict["reason"])
         results = stack.enter_context(contextlib.closing(_graded(todo, limits, workers, scheduler)))
         verdicts, recorder = [], None
         try:
-            for one, verdict, submission, seconds in results:
+            for handed, verdict, submission, seconds in results:
                 recorder = recorder or Recorder(classroom, stack.enter_context(opening.result()), limits, feedback)
-                verdicts.append(recorder.record(one, verdict, submission, seconds) | {"fresh": True})
+                verdicts.append(recorder.record(handed, verdict, submission, seconds) | {"fresh": True})
         except KeyboardInterrupt:
             raise CommandError(
                 f"stopped: {len(verdicts)} of {len(todo)} graded and recorded; the same command goes on from there"
@@ -115,21 +115,21 @@ def rehearse(classroom, url, *, limits, seed, assignment=None, student=None, sub
     CommandError
         Nothing could be graded.
     """
-    handed = find(classroom, submitted or classroom.folder("submitted"), assignment, student, seed)
-    lost, handed = _without_assignment(handed, limits)
-    held, todo = sort_out(classroom, handed, limits, force)
+    handed_in = find(classroom, submitted or classroom.folder("submitted"), assignment, student, seed)
+    lost, handed_in = _without_assignment(handed_in, limits)
+    held, todo = sort_out(classroom, handed_in, limits, force)
     with contextlib.closing(_graded(todo, limits, workers, scheduler)) as results:
-        verdicts = [verdict | {"student": one.student, "fresh": True} for one, verdict, *_ in results]
+        verdicts = [verdict | {"student": handed.student, "fresh": True} for handed, verdict, *_ in results]
     verdicts = _in_order([*verdicts, *(verdict | {"fresh": False} for verdict in held)])
     return _in_order([*lost, *verdicts]), _changes(classroom, url, verdicts)
 
 
 def _graded(todo, limits, workers, scheduler):
     """What the spreader gives, under a bar of progress; first those in which there is nothing to run."""
-    bare = [one for one in todo if one.problem or one.fault]
-    whole = [one for one in todo if not (one.problem or one.fault)]
+    bare = [handed for handed in todo if handed.problem or handed.fault]
+    whole = [handed for handed in todo if not (handed.problem or handed.fault)]
     results = _spreader(len(whole), workers, scheduler)(whole, limits)
-    unread = ((one, _unread(one, limits), None, 0.0) for one in bare)
+    unread = ((handed, _unread(handed, limits), None, 0.0) for handed in bare)
     try:
         with _stops() as stop_if_asked:
             for result in tqdm(chain(unread, results), "grading", len(todo), disable=not todo):
@@ -178,17 +178,17 @@ def _in_order(verdicts):
     return sorted(verdicts, key=lambda verdict: (verdict["assignment"] or "", verdict["student"]))
 
 
-def _without_assignment(handed, limits):
+def _without_assignment(handed_in, limits):
     """The verdicts on students whose folder cannot be looked into, and the submissions that were found."""
-    lost = [one for one in handed if one.assignment is None]
-    verdicts = [_unread(one, limits) | {"student": clean.name(one.folder), "fresh": True} for one in lost]
-    return verdicts, [one for one in handed if one.assignment is not None]
+    lost = [handed for handed in handed_in if handed.assignment is None]
+    verdicts = [_unread(handed, limits) | {"student": clean.name(handed.folder), "fresh": True} for handed in lost]
+    return verdicts, [handed for handed in handed_in if handed.assignment is not None]
 
 
-def _unread(one, limits):
+def _unread(handed, limits):
     """The verdict where there is no notebook to grade."""
-    about = {"assignment": one.assignment, "seed": one.seed, "limits": limits}
-    return not_graded(one.fault, **about) if one.fault else not_readable(one.problem, **about)
+    about = {"assignment": handed.assignment, "seed": handed.seed, "limits": limits}
+    return not_graded(handed.fault, **about) if handed.fault else not_readable(handed.problem, **about)
 
 
 def _changes(classroom, url, verdicts):
@@ -230,23 +230,23 @@ def _in_this_process(todo, limits):
     try:
         if todo:
             prove_sandbox(limits)
-        for one in todo:
+        for handed in todo:
             try:
-                task = _task(one)
+                task = _task(handed)
             except Exception as error:
-                yield one, _unread(replace(one, fault=fault("reading it", error)), limits), None, 0.0
+                yield handed, _unread(replace(handed, fault=fault("reading it", error)), limits), None, 0.0
             else:
-                yield one, *grade_task(task, limits)
+                yield handed, *grade_task(task, limits)
     finally:
         close_sandbox()
 
 
-def _task(one):
+def _task(handed):
     """What a worker needs of a submission."""
     data, problem = None, ""
     try:
-        data = file_bytes(one.path, one.folder)
+        data = file_bytes(handed.path, handed.folder)
     except NotReadable as reason:  # it has gone since we looked
         problem = str(reason)
-    name = clean.name(one.path)
-    return Task(one.assignment, one.seed, data, one.sha256, name, version(one.assignment), problem)
+    name = clean.name(handed.path)
+    return Task(handed.assignment, handed.seed, data, handed.sha256, name, version(handed.assignment), problem)

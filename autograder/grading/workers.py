@@ -56,8 +56,8 @@ def spread(todo, task, limits, count):
     with contextlib.closing(crew), ThreadPoolExecutor(count) as threads:
         try:
             while True:
-                while len(doing) < AHEAD * count and (one := next(left, None)) is not None:
-                    doing[threads.submit(crew.grade, one, task)] = one
+                while len(doing) < AHEAD * count and (handed := next(left, None)) is not None:
+                    doing[threads.submit(crew.grade, handed, task)] = handed
                 if not doing:
                     return
                 for done in wait(doing, return_when=FIRST_COMPLETED).done:
@@ -77,9 +77,9 @@ class _Crew:
         self.all, self.lock, self.closed = [], threading.Lock(), False
         self.proved = False
 
-    def grade(self, one, task):
+    def grade(self, handed, task):
         try:
-            made = task(one)
+            made = task(handed)
             for _ in range(TRIES):
                 try:
                     return self._worker().grade(made)
@@ -92,7 +92,7 @@ class _Crew:
             reason = f"the sandbox could not be had: {error}"
         except Exception as error:
             reason = fault("the grader", error)
-        return not_graded(reason, assignment=one.assignment, seed=one.seed, limits=self.limits), None, 0.0
+        return not_graded(reason, assignment=handed.assignment, seed=handed.seed, limits=self.limits), None, 0.0
 
     def _worker(self):
         worker = getattr(self.mine, "worker", None)
