@@ -162,9 +162,9 @@ def page(tmp_path, monkeypatch):
     for file in ("_config.yml", "book/references.bib", "book/patchify.md"):
         (tmp_path / file).write_bytes((ROOT / file).read_bytes())
     monkeypatch.setattr(from_page, "ROOT", tmp_path)
-    from_page._labels.cache_clear()
+    from_page.labels.cache_clear()
     yield lambda text: (tmp_path / "book/mine.md").write_text(text) and from_page.page_notebook("mine", first_cell())
-    from_page._labels.cache_clear()
+    from_page.labels.cache_clear()
 
 
 def test_a_page_becomes_markdown_that_needs_no_site(page):

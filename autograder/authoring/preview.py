@@ -16,12 +16,11 @@ import yaml
 from autograder.authoring.mutants import holes
 from autograder.course import ROOT
 from autograder.judging.exercise import find, names
+from autograder.notebooks.from_page import labels
 
 OUT = ROOT / "_build" / "preview"
 TASK = re.compile(r"^```\{task\} (\w+)", re.MULTILINE)
 SHOWN = re.compile(r"^````.*?^````$", re.MULTILINE | re.DOTALL)  # a block that is shown as text
-# What a page can be referred to by
-LABEL = re.compile(r"^\(([\w-]+)\)=$|^ *:?(?:label|name): ([\w-]+)$|\$\$ \(([\w-]+)\)$", re.MULTILINE)
 
 
 def build(page):
@@ -51,13 +50,8 @@ def build(page):
 
 def _labels(page):
     """What can be referred to on the other pages."""
-    found = set()
-    for path in (ROOT / "book").rglob("*.md"):
-        if path != ROOT / f"{page}.md":
-            text = path.read_text(encoding="utf-8")
-            found |= {"".join(label) for label in LABEL.findall(text)} | {path.stem}
-            found |= {f"exercise-{name.replace('_', '-')}" for name in TASK.findall(text)}
-    return found
+    here = labels()[page][1]
+    return {label.rpartition("/")[2] for label, (_, address) in labels().items() if address.partition("#")[0] != here}
 
 
 def _leads_to(line, labels):

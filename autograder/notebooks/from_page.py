@@ -7,11 +7,15 @@ to the notebook in which they are graded, quizzes a question with a folded answe
 import ast
 import functools
 import re
+from itertools import pairwise
 
 import jupytext
 import nbformat
 import yaml
 from docutils.nodes import make_id
+from markdown_it.renderer import RendererHTML
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
 from pybtex.database import parse_file
 
 from autograder.course import GPU_PAGES, PACKAGE, ROOT
@@ -92,7 +96,7 @@ class _Page:
 
     def __init__(self, name):
         text = (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8")
-        self.name, self.labels = f"book/{name}", _labels()
+        self.name, self.labels = f"book/{name}", labels()
         self.equations = [match[2] for match in _EQUATION.finditer(text)]
         self.figures = re.findall(r"^ +name: (fig-[\w-]+)$", text, re.MULTILINE)
 
@@ -120,10 +124,7 @@ class _Page:
     # ------------------------------------------------------------------ directives
 
     def directive(self, name, argument, lines):
-        options = {}
-        while lines and (option := re.match(r"^:([\w-]+):\s*(.*)$", lines[0])):
-            options[option[1]], lines = option[2], lines[1:]
-        body = "\n".join(lines)
+        options, body = _options("\n".join(lines))
         kind, _, theorem = name.partition(":")
         if name == "notebook":
             return ""
@@ -238,27 +239,68 @@ def _bibliography():
 
 
 @functools.cache
-def _labels():
+def labels():
     """What each label of the book stands for: its words, and its address on the site."""
-    found = {}
+    found, chapters = {}, names()
     for path in sorted((ROOT / "book").rglob("*.md")):
-        text = path.read_text(encoding="utf-8")
         page = str(path.relative_to(ROOT).with_suffix(""))
         address = f"{_settings()['address']}{page}.html"
-        title = re.search(r"^# (.*)$", text, re.MULTILINE)
-        title = title[1] if title else page
-        found[page] = title, address
-        for label, heading in re.findall(r"^\(([\w-]+)\)=\s*\n+#+ (.*)$", text, re.MULTILINE):
-            found[label] = heading, address if heading == title else f"{address}#{make_id(label)}"
-        for kind, name, label in re.findall(r"\{prf:(\w+)\} ?(.*)\n:label: ([\w-]+)", text):
-            found[label] = f"{kind} “{name}”" if name else f"a {kind}", f"{address}#{label}"
-        for label in _EQUATION.findall(text):
-            found[label[1]] = f"an equation of “{title}”", f"{address}#equation-{make_id(label[1])}"
-        for label in re.findall(r"^ +name: (fig-[\w-]+)$|^:name: (fig-[\w-]+)$", text, re.MULTILINE):
-            found["".join(label)] = f"a figure of “{title}”", f"{address}#{''.join(label)}"
-        for label in re.findall(r"^`{3,}\{quiz\} (\S+)$", text, re.MULTILINE):
-            found[make_id(label)] = found[label] = "Question", f"{address}#{make_id(label)}"
-        for name in set(re.findall(r"^`{3,}\{task\} (\w+)$", text, re.MULTILINE)) & set(names()):
-            label = f"exercise-{make_id(name)}"
-            found[label] = f"Exercise: {exercise_texts(names()[name])[name].title}", f"{address}#{label}"
+        title, targets = "", []
+        for kind, name, words, options in _blocks(path.read_text(encoding="utf-8")):
+            if kind == "target":
+                targets.append(name)
+                continue
+            if kind == "heading":
+                title = title or words
+                for target in targets:
+                    found[target] = words, address if words == title else f"{address}#{make_id(target)}"
+            elif kind == "equation":
+                found[name] = f"an equation of “{title}”", f"{address}#equation-{make_id(name)}"
+            elif kind.startswith("prf:") and "label" in options:
+                theorem = kind.removeprefix("prf:")
+                words = f"{theorem} “{name}”" if name else f"a {theorem}"
+                found[options["label"]] = words, f"{address}#{options['label']}"
+            elif kind == "quiz":
+                found[make_id(name)] = found[name] = "Question", f"{address}#{make_id(name)}"
+            elif kind == "task" and name in chapters:
+                label = f"exercise-{make_id(name)}"
+                words = exercise_texts(chapters[name])[name].title
+                found[label] = f"Exercise: {words}", f"{address}#{label}"
+            figure = options.get("name") or options.get("mystnb", {}).get("figure", {}).get("name")
+            if figure:
+                found[figure] = f"a figure of “{title}”", f"{address}#{figure}"
+            targets = []
+        found[page] = title or page, address
     return found
+
+
+@functools.cache
+def _parser():
+    return create_md_parser(MdParserConfig(enable_extensions={"colon_fence", "dollarmath"}), RendererHTML)
+
+
+def _blocks(text):
+    """The targets, headings, equations and directives of a text, from the top: (kind, name, words, options)."""
+    for token, after in pairwise([*_parser().parse(text), None]):
+        if token.type == "myst_target":
+            yield "target", token.content, "", {}
+        elif token.type == "heading_open":
+            yield "heading", "", after.content, {}
+        elif token.type == "math_block_label":
+            yield "equation", token.info, "", {}
+        elif token.type in ("fence", "colon_fence") and (directive := re.match(r"\{([\w:-]+)\} ?(.*)", token.info)):
+            options, body = _options(token.content)
+            yield directive[1], directive[2], "", options
+            if directive[1] not in ("code-cell", "math", "quiz"):
+                yield from _blocks(body)
+
+
+def _options(content):
+    """The options at the head of a directive, written as YAML or line by line, and the rest."""
+    if content.startswith("---\n"):
+        head, _, body = content[4:].partition("\n---")
+        return yaml.safe_load(head) or {}, body
+    options, lines = {}, content.split("\n")
+    while option := re.match(r":([\w-]+):\s*(.*)$", lines[0]):
+        options[option[1]], lines = option[2], lines[1:] or [""]
+    return options, "\n".join(lines)
