@@ -15,8 +15,9 @@ UNSEEN = "\ufffd"
 # surrogate pairs, private and unassigned ones, separators of lines and paragraphs.
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters and marks that show nothing
-# At the beginning of a cell, or of what is one where a spreadsheet separates cells by semicolons.
-_FORMULA = re.compile(r"(?:^|;)\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+# At the beginning of a cell, or of what is one where a spreadsheet separates cells by semicolons; there quotes are left
+# out where a cell begins with them, and CSV doubles each.
+_FORMULA = re.compile(r"(?:^|;)[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 _ID = re.compile(r"[\w.@+=-]*")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # what HTML reads as the beginning of one
 # Where a link leads without running a program; elsewhere a scheme may hide behind entities, backslashes or length. An

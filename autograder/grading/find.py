@@ -21,6 +21,7 @@ from autograder.judging.exercise import CHAPTERS
 from autograder.notebooks.read import MAX_FILE, TOO_LARGE, NotReadable, inspect
 
 MAX_ID = 128  # characters of a student's id, as nbgrader has it
+NO_ID = set('<>"\\')  # formgrader writes an id as it is into its pages and, between these quotes, into their scripts
 MAX_NOTEBOOKS = 20  # looked at in one folder
 MAX_ENTRIES = 5000  # files and folders in one submission
 MAX_DEPTH = 20  # folders within one another
@@ -97,10 +98,10 @@ def find(classroom, submitted, assignment, student, seed):
 def _look(classroom, home, assignment, seed):
     """What a student handed in, and what in the folder is passed over."""
     mode = home.lstat().st_mode
-    if not (stat.S_ISDIR(mode) or (stat.S_ISLNK(mode) and home.is_dir())):
-        return [], []
     shown = clean.name(home)
-    if home.name != shown.strip() or len(home.name) > MAX_ID or home.name == LOG:
+    if not (stat.S_ISDIR(mode) or (stat.S_ISLNK(mode) and home.is_dir())):
+        return [], [f"{shown}: no student's folder"]
+    if home.name != shown.strip() or len(home.name) > MAX_ID or home.name == LOG or NO_ID & set(home.name):
         return [], [f"{shown}: its name cannot be a student's id; rename it"]
     if stat.S_ISLNK(mode):
         problem = "the folder is a link: put the folder itself here"
@@ -112,7 +113,7 @@ def _look(classroom, home, assignment, seed):
     passed = [
         f"{shown}/{clean.name(entry)}: no chapter's folder"
         for entry in entries
-        if entry not in folders and (entry.suffix.lower() == ".ipynb" or entry.is_dir())
+        if entry not in folders and (not folders or entry.suffix.lower() == ".ipynb" or entry.is_dir())
     ]
     if len(passed) > MAX_NOTEBOOKS:
         passed[MAX_NOTEBOOKS:] = [f"{shown}: and {len(passed) - MAX_NOTEBOOKS} more"]

@@ -424,9 +424,15 @@ def test_a_students_folder_of_too_many_files_is_not_readable(course):
     assert "more than 5,000 files" in (course.folder / "autograded" / "grading.log").read_text()
 
 
-@pytest.mark.parametrize("name", ["ada ", " ada", "grading.log"])
+@pytest.mark.parametrize(
+    "name",
+    ["ada ", " ada", "grading.log", "<img src=x onerror=alert(1)>", '";alert(1);"', "ada\\", "a>b"],
+)
 def test_a_folder_whose_name_is_no_id_is_named_and_passed_over(course, name):
-    """A blank at an end is not seen in any table; the log lies among the students' folders."""
+    """A blank at an end is not seen in any table; the log lies among the students' folders.
+
+    nbgrader's formgrader writes an id into the page of a student as it is, and into a string of a script there.
+    """
     for student in ("ada", name):
         submit(course.folder, student, notebook(STUDENTS["ada"]))
     done = course.run("grade")

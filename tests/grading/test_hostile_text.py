@@ -195,6 +195,7 @@ def test_a_restored_notebook_can_be_shown(course):
     ("value", "cell"),
     [("ada+x@example.org", "ada+x@example.org"), ("-12", "-12"), ("=1+1", "=1+1"), ("=A1()", "'=A1()"), (3.5, 3.5),
      ("+cmd|x", "'+cmd|x"), ("\t=A()", "' =A()"), ("x;=A()", "'x;=A()"),
+     ('x;"=A()', "'x;\"=A()"), ('" =A()', "'\" =A()"), ('say "x"; so', 'say "x"; so'),
      ("ada  b ", "ada  b "), (" ada", " ada"), ("\uff1dA()", "'\uff1dA()"), (None, ""), ("a\nb", "a b"), ("", "")],
 )  # fmt: skip
 def test_cells_that_are_no_formula(value, cell):
