@@ -141,11 +141,9 @@ class Classroom:
             return cls(root, Config())
         _see_that_it_is_ours(root)
         remember(root)
-        # A plugin for late penalties may lie in the class's folder. It comes last: it stands for nothing installed.
-        if str(root) not in sys.path:
-            sys.path.append(str(root))
         try:
-            config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+            with _modules_of(root):
+                config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
         except Exception as error:  # it is a program, and may do anything
             raise CommandError(f"nbgrader_config.py: {type(error).__name__}: {error}") from error
         for setting, (right, wanted) in NBGRADERS.items():
@@ -172,6 +170,10 @@ class Classroom:
             )
             return cls(root, Config())
         return cls.here()
+
+    def plugins(self):
+        """A context in which a plugin is found that lies in the class's folder, as one for late penalties may."""
+        return _modules_of(self.root)
 
     @functools.cached_property
     def settings(self):
@@ -278,6 +280,20 @@ def _is_known(root):
     with contextlib.suppress(OSError, RuntimeError):
         return json.dumps(str(root.resolve())) in _known_classes().read_text("ascii", "replace").splitlines()
     return False
+
+
+@contextlib.contextmanager
+def _modules_of(folder):
+    """Find the modules of a folder meanwhile, after all others: they stand for nothing installed.
+
+    Nor for what is not, and is looked for all the same: packages try many that would make them faster.
+    """
+    before = sys.path[:]
+    sys.path.append(str(folder))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
 
 
 def _see_that_it_is_ours(root):

@@ -270,10 +270,11 @@ class Gradebook:
         seconds = self.db.get(api.SubmittedAssignment, submission).total_seconds_late
         penalty = None
         if seconds > 0:
-            late = preprocessors.AssignLatePenalties(config=self.classroom.config)
-            late.init_plugin()
             score = self.db.scalar(select(api.SubmittedNotebook.score).where(api.SubmittedNotebook.id == notebook))
-            penalty = late.plugin_inst.late_submission_penalty(student, score, seconds)
+            with self.classroom.plugins():
+                late = preprocessors.AssignLatePenalties(config=self.classroom.config)
+                late.init_plugin()
+                penalty = late.plugin_inst.late_submission_penalty(student, score, seconds)
             penalty = None if penalty is None else min(max(penalty, 0), score)
         table = api.SubmittedNotebook.__table__
         self.db.execute(update(table).where(table.c.id == notebook), {"late_submission_penalty": penalty})

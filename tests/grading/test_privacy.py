@@ -133,7 +133,9 @@ def planted(tmp_path):
     (folder / "patchify.ipynb").write_text(json.dumps(notebook(STUDENTS["ada"])))
     names = ("argparse", "json", "numpy", "nbgrader", "torch", "scipy", "dask", "traitlets", "ast", "signal", "tqdm",
              "sitecustomize", "usercustomize", "autograder_settings", "zlib", "random", "pathlib", "jinja2", "nh3",
-             "sqlalchemy", "nbformat", "rfc3987_syntax", "contextlib", "subprocess", "socket", "bz2")  # fmt: skip
+             "sqlalchemy", "nbformat", "rfc3987_syntax", "contextlib", "subprocess", "socket", "bz2",
+             # Not installed, and looked for by what is.
+             "orjson", "colorama", "snappy", "lxml")  # fmt: skip
     for name in (*names, "nbgrader_config"):
         (folder / f"{name}.py").write_text(PLANT.format(mark=str(mark)))
     return folder, mark
@@ -223,8 +225,10 @@ def test_a_plugin_in_the_folder_of_a_class_is_found(course):
         "from nbgrader.plugins import BasePlugin\n"
         "class Half(BasePlugin):\n"
         "    def late_submission_penalty(self, student, score, seconds):\n"
-        "        return score / 2\n"
+        "        from our_rate import RATE\n"
+        "        return score * RATE\n"
     )
+    (course.folder / "our_rate.py").write_text("RATE = 0.5")
     with open(course.folder / "nbgrader_config.py", "a") as config:
         config.write("c.AssignLatePenalties.plugin_class = 'our_lateness.Half'\n")
     path = submit(course.folder, "ada", notebook(STUDENTS["ada"]))
