@@ -35,6 +35,7 @@ MOST = 100  # pairs that are shown
 KEPT_PAIRS = 10_000  # that are listed, of a chapter
 AT_ONCE = 1 << 22  # pairs that are reckoned at a time
 MOST_LINES = 1000  # of a function on the page
+MOST_ROWS = 50_000  # on the page, after which no further pair is shown: lining them up takes a minute at worst
 KEPT = {*keyword.kwlist, *dir(builtins), "np", "numpy", "scipy", *HEAVY}  # names that say what is done
 SKIPPED = {tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING}
 
@@ -77,10 +78,13 @@ def similar(classroom, threshold=0.5, assignment=None):
 
 def as_page(pairs, left_out=0):
     """The pairs as an HTML page of its own, passages side by side; it says how many are left out."""
-    shown = [
-        pair | {"passages": [passage | {"rows": _side_by_side(*passage["sources"])} for passage in pair["passages"]]}
-        for pair in pairs[:MOST]
-    ]
+    shown, rows = [], 0
+    for pair in pairs[:MOST]:
+        if rows >= MOST_ROWS:
+            break
+        passages = [passage | {"rows": _side_by_side(*passage["sources"])} for passage in pair["passages"]]
+        rows += sum(len(passage["rows"]) for passage in passages)
+        shown.append(pair | {"passages": passages})
     return page("Similar submissions", "similar.html", pairs=shown, left_out=left_out + len(pairs) - len(shown))
 
 

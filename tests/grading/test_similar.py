@@ -79,6 +79,18 @@ def test_lines_that_are_equal_do_not_hold_it_up(handed):
     assert time.process_time() - start < 20
 
 
+def test_many_pairs_of_long_functions_do_not_hold_it_up():
+    """Fifteen who agree to pad their answers make a hundred pairs: the page holds 50,000 lines, and says so."""
+    source = "def f():\n" + "".join(f"    x{n} = {n}\n" for n in range(1200))
+    passage = {"name": "f", "bits": 100.0, "sources": [source, source]}
+    pairs = [
+        {"assignment": "patchify", "students": [a, b], "similarity": 1.0, "bits": 100.0, "passages": [passage]}
+        for a, b in list(combinations([f"s{n}" for n in range(15)], 2))[:100]
+    ]
+    shown = similar.as_page(pairs, left_out=5)
+    assert shown.count("<h2>") == 50 and "55 more pairs are left out" in shown
+
+
 def test_the_same_right_answer_of_a_whole_class_is_no_pair(handed):
     course = handed({f"s{number:02}": STUDENTS["ada"] for number in range(12)})
     assert found(course) == []
