@@ -379,6 +379,10 @@ def test_what_is_passed_over_is_told(course):
     submit(course.folder, "bob", notebook(STUDENTS["ada"]), assignment="patchfy")
     submit(course.folder, "eve", notebook(STUDENTS["ada"]), assignment=".")
     (course.folder / "submitted" / "nobody").mkdir()
+    for path in ("loose.ipynb", "ida.zip", "ian/patchify", "jim/patchify.ipynb.txt", "kim/work.zip"):  # work, perhaps
+        (course.folder / "submitted" / path).parent.mkdir(exist_ok=True)
+        (course.folder / "submitted" / path).write_text("work")
+    os.mkfifo(course.folder / "submitted" / "pipe")
     for name in (b"caf\xe9", b"a\nb", b"red \x1b[31m", b"x" * 200):
         (course.folder / "submitted" / os.fsdecode(name) / "patchify").mkdir(parents=True)
     done = course.run("grade")
@@ -387,6 +391,12 @@ def test_what_is_passed_over_is_told(course):
         "bob/patchfy: no",
         "eve/patchify.ipynb: no",
         "nobody: the folder is empty",
+        "loose.ipynb: no student's folder",
+        "ida.zip: no student's folder",
+        "pipe: no student's folder",
+        "ian/patchify: no chapter's folder",
+        "jim/patchify.ipynb.txt: no chapter's folder",
+        "kim/work.zip: no chapter's folder",
         "caf\ufffd: its",
         "a\ufffdb: its",
     ]
