@@ -3,9 +3,12 @@
 import os
 import re
 import shutil
+import zipfile
 
 from nbgrader.plugins.zipcollect import ExtractorPlugin, FileNameCollectorPlugin
 from nbgrader.utils import unzip
+
+from autograder import clean
 
 MOST = 60  # characters of a file's name that are kept
 
@@ -38,7 +41,8 @@ class LmsNames(FileNameCollectorPlugin):
 class OuterZip(ExtractorPlugin):
     """nbgrader's own plugin, but for archives that students handed in: these stay as they are.
 
-    nbgrader unpacks them too, and one that is broken, or a thousand times as large unpacked, ends the collection.
+    nbgrader unpacks them too, and one that is broken, or a thousand times as large unpacked, ends the collection. So
+    does a file in the download whose name leads elsewhere (`a\\..\\b.ipynb`), or is too long.
     """
 
     def extract(self, archive_path, extracted_path):
@@ -48,7 +52,18 @@ class OuterZip(ExtractorPlugin):
             os.makedirs(to, exist_ok=True)
             for name in names:
                 path = os.path.join(folder, name)
-                if os.path.splitext(name)[1] in self.zip_ext:
+                stem, ending = os.path.splitext(name)
+                if ending in self.zip_ext and zipfile.is_zipfile(path):
+                    self._unpack(path, os.path.join(to, stem))
+                elif ending in self.zip_ext:
                     unzip(path, to, zip_ext=self.zip_ext, create_own_folder=True, tree=False)
                 else:
                     shutil.copy(path, os.path.join(to, name))
+
+    def _unpack(self, path, to):
+        with zipfile.ZipFile(path) as archive:
+            for one in archive.infolist():
+                try:
+                    archive.extract(one, to)  # it leaves out what would lead elsewhere, and makes no links
+                except Exception as error:  # the others are collected
+                    self.log.warning("Skipped %s: %s", clean.line(one.filename)[:100], clean.line(error)[:300])

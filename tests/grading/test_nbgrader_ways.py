@@ -185,6 +185,8 @@ HOSTILE_NAMES = [
     "a.b.ipynb",
     "a.c.ipynb",
 ]
+HOSTILE_NAMES += ["a\\..\\b.ipynb", "x" * 230 + ".ipynb"]
+LEFT_OUT = ["x" * 250 + ".ipynb", "/../../../../up.ipynb"]  # a name has 255 characters at most
 HOSTILE_NAMES += ["....ipynb", "\x1b[2J.ipynb", "\u202ex.ipynb", "\U00020000" * 55 + ".ipynb"]
 
 
@@ -194,7 +196,7 @@ def test_no_name_stops_the_collection(course):
     right = json.dumps(notebook(STUDENTS["ada"]))
     with zipfile.ZipFile(archive / "submissions.zip", "w") as made:
         made.writestr("lovelaceada_41_9001_patchify.ipynb", right)
-        for name in HOSTILE_NAMES:
+        for name in [*HOSTILE_NAMES, *LEFT_OUT]:
             made.writestr(f"mallory_66_9002_{name}", right)
         made.writestr("mallory_66_9002_broken.zip", "PK\x03\x04 no archive")
     course.command("zip_collect", "patchify", module="nbgrader")
