@@ -228,6 +228,18 @@ def test_away_from_colab_nothing_is_fetched_unless_asked(tmp_path, github):
     is_right(run(tmp_path, [[asked, *cells[1:]]], github, colab=False), ["tokens"])
 
 
+def test_what_another_account_put_above_is_not_taken(tmp_path, github):
+    """In /tmp everybody may make a folder named autograder; a learner's own may lie below."""
+    mine = tmp_path / "shared" / "mine"
+    mine.mkdir(parents=True)
+    planted = tmp_path / "shared" / "autograder"
+    planted.mkdir()
+    (planted / "judge.py").touch()
+    (planted / "__init__.py").write_text("raise ValueError('the planted one ran')")
+    (tmp_path / "shared").chmod(0o1777)
+    assert "not here" in problem(run(mine, [[first_cell()]], github, colab=False))
+
+
 @pytest.mark.parametrize("trouble", ["no network", "no such version", "a page to log in", "another archive", "cut off"])
 def test_what_cannot_be_fetched_is_said(tmp_path, github, archive, trouble):
     other = tmp_path / "other.zip"
