@@ -412,7 +412,7 @@ def pi_matrix(p, P):
 
 
 def axial_angles(rows, cols, d_h, base=100.0):
-    """The angles by which `positions.rope_2d_axial` turns: (N_p, d_h / 2)."""
+    """The angles by which `rotary.rope_2d_axial` turns: (N_p, d_h / 2)."""
     ladder = torch.arange(d_h // 4, dtype=torch.float64, device=rows.device)
     theta = base ** (-2 * ladder / (d_h // 2))
     by_column, by_row = torch.outer(cols, theta), torch.outer(rows, theta)
@@ -420,7 +420,7 @@ def axial_angles(rows, cols, d_h, base=100.0):
 
 
 def mixed_angles(rows, cols, theta):
-    """Those of `positions.rope_2d_mixed`, for each head: (h, N_p, d_h / 2).
+    """Those of `rotary.rope_2d_mixed`, for each head: (h, N_p, d_h / 2).
 
     theta, of shape (2, h, d_h / 2), holds theta_x and theta_y of every head.
     """

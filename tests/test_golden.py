@@ -12,8 +12,9 @@ import torch
 
 from solutions.patchify import conv_weight_to_linear, patch_embed_conv, patchify, unpatchify
 from solutions.pooling import map_head, mean_then_norm, norm_then_mean
-from solutions.positions import dinov3_coordinates, rope_2d_axial, rope_2d_mixed, sincos_2d
+from solutions.positions import sincos_2d
 from solutions.resolution import bilinear_resize_matrix, pi_resize, resize_pos_embed, vit_input_sequence
+from solutions.rotary import dinov3_coordinates, rope_2d_axial, rope_2d_mixed
 from solutions.small_vit import SmallViT
 from solutions.tokens import patch_token_count
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CHAPTERS = ("tokens", "sincos", "patchify", "pooling", "positions", "resolution")
+CHAPTERS = ("tokens", "sincos", "patchify", "pooling", "positions", "rotary", "resolution")
 PYTHONS = ("3.11", "3.12", "3.13")
 CODE = """
 import sys

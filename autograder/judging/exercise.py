@@ -113,6 +113,8 @@ class Exercise:
         What the function returns, in words, where that is no array.
     formerly : tuple of str
         Names that it had before. Notebooks with such a name are graded all the same, and grades under it are kept.
+    formerly_in : str
+        The chapter that it was in before. A notebook of that chapter that was released then is graded with it.
     """
 
     reference: object
@@ -124,6 +126,7 @@ class Exercise:
     single: float = 0.0
     returns: str = ""
     formerly: tuple = ()
+    formerly_in: str = ""
     subtests: list = field(default_factory=list)
     misconceptions: list = field(default_factory=list)
     label: object = None  # (index, *args) -> words for one entry of the answer
@@ -196,6 +199,16 @@ def former_names():
         for name, arguments in _declared(chapter)
         for formerly in re.findall(r"formerly=\(([^)]*)\)", arguments)
         for old in re.findall(r"\w+", formerly)
+    }
+
+
+def moved_from(chapter):
+    """The exercises that a chapter had before, each with its chapter of today."""
+    return {
+        name: today
+        for today in CHAPTERS
+        for name, arguments in _declared(today)
+        if re.search(rf'formerly_in="{chapter}"', arguments)
     }
 
 

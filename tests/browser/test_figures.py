@@ -15,8 +15,9 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import expect
 
-from solutions.positions import factorized_table, rope_2d_axial, rope_2d_mixed, sincos_2d
+from solutions.positions import factorized_table, sincos_2d
 from solutions.resolution import bilinear_resize_matrix, pi_resize, resize_pos_embed
+from solutions.rotary import rope_2d_axial, rope_2d_mixed
 from solutions.sincos import sincos_1d
 from solutions.small_vit import SmallViT, flops
 from solutions.tokens import attention_score_bytes, patch_token_count

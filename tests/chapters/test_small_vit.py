@@ -19,14 +19,9 @@ from autograder.sandbox.host import Sandbox
 from solutions import small_vit
 from solutions.patchify import patch_embed_conv
 from solutions.pooling import map_head, mean_then_norm, norm_then_mean
-from solutions.positions import (
-    factorized_table,
-    packed_attention_mask,
-    rope_2d_axial,
-    rope_2d_mixed,
-    sincos_2d,
-)
+from solutions.positions import factorized_table, sincos_2d
 from solutions.resolution import bilinear_resize_matrix, pi_resize, resize_pos_embed, vit_input_sequence
+from solutions.rotary import packed_attention_mask, rope_2d_axial, rope_2d_mixed
 from solutions.small_vit import (
     POOLINGS,
     POSITIONS,
