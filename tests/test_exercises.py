@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from autograder import CheckFailed, check, evaluate
-from autograder.judging.exercise import Case, Exercise, Raises, exercises, names
+from autograder.judging.exercise import CHAPTERS, Case, Exercise, Raises, exercises, moved_from, names
 from autograder.judging.judge import INPUTS, judge
 from autograder.notebooks.solution import BEGIN, exercise_texts, module_path
 from autograder.sandbox.inside.calls import run
@@ -31,6 +31,13 @@ each_misconception = pytest.mark.parametrize(
 @pytest.mark.parametrize("chapter", WRITTEN)
 def test_what_is_declared_is_what_is_written(chapter):
     assert [exercise.name for exercise in exercises(chapter)] == list(exercise_texts(chapter))
+
+
+def test_what_has_moved_was_in_another_chapter():
+    moved = {exercise.name: exercise for exercise in EXERCISES if exercise.formerly_in}
+    assert all(one.formerly_in in CHAPTERS and one.formerly_in != one.chapter for one in moved.values())
+    read = {name: today for chapter in CHAPTERS for name, today in moved_from(chapter).items()}
+    assert read == {name: one.chapter for name, one in moved.items()}  # as the engine reads it, without an import
 
 
 def test_every_module_with_exercises_is_declared():

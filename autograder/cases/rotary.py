@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autograder.exercise import Case, Exercise, Raises
+from autograder.judging.exercise import Case, Exercise, Raises
 from solutions import rotary as chapter
 
 

@@ -18,7 +18,7 @@ from autograder import clean
 from autograder.course import HEAVY, ROOT
 from autograder.judging.exercise import exercises
 from autograder.judging.judge import Trial
-from autograder.notebooks.read import NotReadable, read
+from autograder.notebooks.read import NotReadable, moved_from, names, read
 from autograder.sandbox.host import Sandbox, SandboxFailed, SandboxUnavailable
 from autograder.sandbox.inside.calls import Outcome
 
@@ -89,10 +89,8 @@ class Task:
 @functools.cache
 def version(chapter):
     """What a verdict depends on beside the submission: a hash of all code of the course that runs and judges it."""
-    paths, left = (
-        set(),
-        _files("autograder.grading.grade", "autograder.sandbox.inside.serve", f"autograder.cases.{chapter}"),
-    )
+    cases = {f"autograder.cases.{one}" for one in (chapter, *moved_from(chapter).values())}
+    paths, left = set(), _files("autograder.grading.grade", "autograder.sandbox.inside.serve", *cases)
     while left:
         path = left.pop()
         paths.add(path)
@@ -235,14 +233,14 @@ def documented(verdict):
 
 def _verdict(*, assignment, seed, limits, status, reason, repairs=(), rows=(), cell_errors=()):
     scores = [row["score"] for row in rows if row["score"] is not None]
-    known = exercises(assignment) if assignment else []
+    known = rows or [_row(exercise, None, 0.0) for exercise in (exercises(assignment) if assignment else [])]
     return {
         "assignment": assignment,
         "status": status,
         "reason": reason and clean.line(reason),
         "repairs": list(map(clean.line, repairs)),
         "score": float(sum(scores)) if scores else None,
-        "max_score": float(sum(exercise.points for exercise in known)) if known else None,
+        "max_score": float(sum(row["max_score"] for row in known)) if known else None,
         "seed": seed,
         "version": version(assignment) if assignment else None,
         "isolation": limits.isolation,
@@ -255,7 +253,8 @@ def _verdict(*, assignment, seed, limits, status, reason, repairs=(), rows=(), c
 
 def _judge_all(submission, seed, limits):
     """Each exercise's row, the errors of the cells, and what of ours went wrong."""
-    its_exercises = exercises(submission.assignment)
+    chapters = dict.fromkeys(names()[name] for name in submission.names)
+    its_exercises = [one for chapter in chapters for one in exercises(chapter) if one.name in submission.names]
     rows, troubles, errors = {}, [], []
     for _ in range(2):  # a sandbox that broke is worth a second try
         troubles, left = [], [exercise for exercise in its_exercises if exercise.name not in rows]

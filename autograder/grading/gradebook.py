@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.grading.classroom import CommandError
-from autograder.judging.exercise import former_names
+from autograder.judging.exercise import former_names, moved_from, names
 
 # jsonschema loads this one if it finds it: two seconds, for a check of addresses that no notebook has.
 sys.modules.setdefault("rfc3987_syntax", None)
@@ -95,20 +95,24 @@ class Gradebook:
             self._save_cells(assignment)
             notebook = self.book.find_notebook(assignment, assignment)
         self._rename(notebook)
-        found = _Assignment(notebook, points)
+        found = self._look_up(notebook, points)
         missing = [name for name in points if f"check_{name}" not in found.points]
         if missing:
             raise CommandError(
                 f"the gradebook's assignment {assignment} has no check of {', '.join(missing)}: "
                 f"run nbgrader generate_assignment {assignment} --force, or begin a new gradebook"
             )
+        self.assignments[assignment] = found
+
+    def _look_up(self, notebook, points):
+        found = _Assignment(notebook, points, moved_from(notebook.name))
         rows = self.db.execute(
             select(api.SubmittedAssignment.student_id, api.SubmittedAssignment.id, api.SubmittedNotebook.id)
             .join(api.SubmittedNotebook, api.SubmittedNotebook.assignment_id == api.SubmittedAssignment.id)
             .where(api.SubmittedNotebook.notebook_id == found.notebook)
         )
         found.submissions = {student: ids for student, *ids in rows}
-        self.assignments[assignment] = found
+        return found
 
     def _rename(self, notebook):
         cells = [*notebook.grade_cells, *notebook.solution_cells, *notebook.source_cells]
@@ -120,6 +124,12 @@ class Gradebook:
         self.db.commit()
 
     def _save_cells(self, assignment):
+        notebook, resources = self._prepared(assignment)
+        preprocessors.SaveCells(config=self.classroom.config).preprocess(notebook, resources)
+        self.db.remove()  # nbgrader wrote through a connection of its own
+
+    def _prepared(self, assignment):
+        """The source notebook as nbgrader records it."""
         source = self.classroom.folder("source") / assignment / f"{assignment}.ipynb"
         if source.exists():
             notebook = nbformat.read(source, as_version=4)
@@ -129,10 +139,34 @@ class Gradebook:
             notebook = source_notebook(assignment)
         resources = {"nbgrader": {"notebook": assignment, "assignment": assignment, "db_url": self.url}}
         resources["metadata"] = {"name": assignment, "path": str(source.parent)}
-        for name in ("LockCells", "ClearSolutions", "ClearOutput", "ComputeChecksums", "SaveCells"):
+        for name in ("LockCells", "ClearSolutions", "ClearOutput", "ComputeChecksums"):
             step = getattr(preprocessors, name)(config=self.classroom.config)
             notebook, resources = step.preprocess(notebook, resources)
-        self.db.remove()  # nbgrader wrote through a connection of its own
+        return notebook, resources
+
+    def _with_room_for(self, verdict):
+        """The assignment, with cells for what has moved to another chapter since the notebook was released."""
+        name = verdict["assignment"]
+        its = self.assignments[name]
+        lacking = {row["name"] for row in verdict["exercises"] if f"check_{row['name']}" not in its.points}
+        if not lacking:
+            return its
+        chapters = names()
+        for chapter in {chapters[one] for one in lacking}:
+            for cell in self._prepared(chapter)[0].cells:
+                about = cell.metadata.get("nbgrader", {})
+                grade_id = about.get("grade_id", "")
+                if grade_id.removeprefix("check_") not in lacking:
+                    continue
+                if about["grade"]:
+                    points = {"max_score": about["points"], "cell_type": cell.cell_type}
+                    self.book.update_or_create_grade_cell(grade_id, name, name, **points)
+                else:
+                    self.book.update_or_create_solution_cell(grade_id, name, name)
+                text = {"cell_type": cell.cell_type, "locked": about["locked"], "source": cell.source}
+                self.book.update_or_create_source_cell(grade_id, name, name, checksum=about["checksum"], **text)
+        its = self.assignments[name] = self._look_up(self.book.find_notebook(name, name), its.exercises)
+        return its
 
     # ------------------------------------------------------------------------------------ scores
 
@@ -184,7 +218,8 @@ class Gradebook:
 
         Scores and comments that a person gave stay; as with nbgrader, a cell with a manual score is marked for
         another look. A cell without a verdict has no score and waits for a person: it is no zero. Of an exercise
-        that is no longer declared, or never was, the score stays as it is.
+        that is no longer declared, or never was, the score stays as it is, and so does that of one which has moved
+        to another chapter when the notebook is one of today.
 
         Parameters
         ----------
@@ -198,10 +233,12 @@ class Gradebook:
         float
             The penalty for lateness.
         """
-        its = self.assignments[verdict["assignment"]]
         rows = {row["name"]: row for row in verdict["exercises"]}
         try:
+            its = self._with_room_for(verdict)
             submission, notebook = its.submissions.get(student) or self._hand_in(its, student)
+            self._give_places(its, notebook, rows)
+            left = {name for name in its.moved if rows and name not in rows}
             if timestamp and self.is_time(timestamp):
                 when = {"timestamp": parse_utc(timestamp)}
                 self.db.execute(update(_SUBMITTED).where(_SUBMITTED.c.id == submission), when)
@@ -210,6 +247,7 @@ class Gradebook:
                 [
                     {"of": notebook, "cell": cell, "score": score, "lacks": score is None}
                     for name, (cell, max_score) in its.points.items()
+                    if name.removeprefix("check_") not in left
                     for score in [_points(rows.get(name.removeprefix("check_")), max_score)]
                 ],
             )
@@ -220,6 +258,7 @@ class Gradebook:
                 [
                     {"of": notebook, "cell": cell, "text": _comment(rows.get(name), verdict)}
                     for name, cell in its.comments.items()
+                    if name not in left
                 ],
             )
             penalty = self._penalise(submission, notebook, student)
@@ -259,11 +298,22 @@ class Gradebook:
                 {"id": api.new_uuid(), "cell_id": cell, "notebook_id": notebooks[notebook]}
                 for notebook, cells in its.cells.items()
                 for cell, kind in cells
-                if kind in kinds
+                if kind in kinds and cell not in its.of_moved
             ]
             if places:
                 self.db.execute(insert(table), places)
         return submission["id"], notebooks[its.notebook]
+
+    def _give_places(self, its, notebook, rows):
+        """Make places for exercises that have moved to another chapter, where the notebook has them."""
+        moved = its.moved & rows.keys()
+        checks = {its.points[f"check_{name}"][0] for name in moved}
+        comments = {its.comments[name] for name in moved & its.comments.keys()}
+        for table, cells in ((_GRADE, checks), (_COMMENT, comments)):
+            if cells:
+                cells -= set(self.db.scalars(select(table.c.cell_id).where(table.c.notebook_id == notebook)))
+            for cell in cells:
+                self.db.execute(insert(table), {"id": api.new_uuid(), "cell_id": cell, "notebook_id": notebook})
 
     def _penalise(self, submission, notebook, student):
         """Take off for lateness what nbgrader's plugin of this course says; returns the penalty."""
@@ -297,10 +347,13 @@ class Score:
 class _Assignment:
     """What recording needs to know of an assignment, looked up once.
 
-    `points` are the checks of its exercises, `others` the graded cells that belong to none.
+    `points` are the checks of its exercises, `others` the graded cells that belong to none. `moved` are exercises of
+    another chapter that were in this one before: only a notebook of that time has places in their cells.
     """
 
-    def __init__(self, notebook, exercises):
+    def __init__(self, notebook, exercises, moved):
+        self.exercises, self.moved = exercises, moved.keys()
+        exercises = {*exercises, *moved}
         self.id, self.notebook = notebook.assignment.id, notebook.id
         # Every notebook of the assignment -> its cells, for a submission has a place for each.
         self.cells = {
@@ -311,6 +364,8 @@ class _Assignment:
         self.points = {cell.name: (cell.id, cell.max_score) for cell in notebook.grade_cells if cell.name in checks}
         self.others = [cell.id for cell in notebook.grade_cells if cell.name not in checks]
         self.comments = {cell.name: cell.id for cell in notebook.solution_cells if cell.name in exercises}
+        found = (*notebook.grade_cells, *notebook.solution_cells)
+        self.of_moved = {cell.id for cell in found if cell.name.removeprefix("check_") in moved}
         self.submissions = {}  # student -> (id of the submission, id of its notebook)
 
 

@@ -15,7 +15,7 @@ from autograder.grading.find import NBGRADERS_OWN, file_bytes, timestamp
 from autograder.grading.grade import fault, not_graded, told_once
 from autograder.grading.writer import log
 from autograder.judging.exercise import exercises, former_names
-from autograder.notebooks.read import NotReadable
+from autograder.notebooks.read import NotReadable, moved_from
 from autograder.notebooks.restore import restored
 
 ABOUT_ALL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # a disk that takes nothing takes it from nobody
@@ -81,7 +81,7 @@ class Recorder:
 
     def _write_down(self, handed, verdict, submission, seconds):
         """The gradebook first, and last the file by which the next run knows that it was done."""
-        files = outputs(self.course, handed)
+        files = outputs(self.classroom, handed)
         verdict = verdict | {
             "repairs": [*map(clean.line, handed.notes), *verdict["repairs"]],
             "student": handed.student,
@@ -93,12 +93,12 @@ class Recorder:
             "submitted_at": timestamp(handed),
             "graded_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(seconds, 3),
-            "retired": _retired(files["verdict"], handed.assignment),
+            "retired": _retired(files["verdict"], verdict),
         }
         if verdict["submitted_at"] and not self.book.is_time(verdict["submitted_at"]):
             verdict["repairs"].append("timestamp.txt holds no time: it was not looked whether the work is late")
         penalty = self.book.record(handed.student, verdict, verdict["submitted_at"])
-        released = _released(self.classroom.folder("release"), handed.assignment)
+        released = _released_with(submission, self.classroom.folder("release"), handed.assignment)
         printed = {row["name"]: _printed(row) for row in verdict["exercises"] if row["status"]}
         _write(files["notebook"], json.dumps(restored(submission, released, printed), ensure_ascii=False))
         if verdict["submitted_at"]:
@@ -141,11 +141,12 @@ def outputs(classroom, handed):
     }
 
 
-def _retired(path, assignment):
-    """What an earlier verdict says of exercises that are no longer declared: nothing judges them again."""
+def _retired(path, verdict):
+    """What an earlier verdict says of exercises that are no longer declared, or here: nothing judges them again."""
     with contextlib.suppress(Exception):  # whatever stands there
         earlier = json.loads(path.read_text("utf-8"))
-        known = {exercise.name for exercise in exercises(assignment)} | former_names().keys()
+        known = {exercise.name for exercise in exercises(verdict["assignment"])} | former_names().keys()
+        known |= {row["name"] for row in verdict["exercises"]} or moved_from(verdict["assignment"]).keys()
         return [row for row in [*earlier["exercises"], *earlier.get("retired", [])] if row["name"] not in known]
     return []
 
@@ -157,6 +158,26 @@ def _released(release, assignment):
         if path.exists():
             return json.loads(path.read_text("utf-8"))
     raise CommandError(f"there is no exercise notebook {path}: run make exercises")
+
+
+def _released_with(submission, release, assignment):
+    """The exercise notebook, as a submission of another time had it: with what has moved since, or without."""
+    notebook = _released(release, assignment)
+    if submission is None:
+        return notebook
+    moved = moved_from(assignment)
+    other = moved.keys() - set(submission.names)
+    cells = [cell for cell in notebook["cells"] if _exercise_of(cell) not in other]
+    lacking = moved.keys() - other - set(map(_exercise_of, cells))
+    for chapter in sorted({moved[name] for name in lacking}):
+        cells += [cell for cell in _released(release, chapter)["cells"] if _exercise_of(cell) in lacking]
+    return notebook | {"cells": cells}
+
+
+def _exercise_of(cell):
+    """The exercise that a cell of a released notebook belongs to, by its name for nbgrader or, of a text, its id."""
+    name = cell["metadata"].get("nbgrader", {}).get("grade_id") or cell.get("id", "")
+    return name.removeprefix("text_").removeprefix("check_")
 
 
 def _printed(row):

@@ -27,7 +27,7 @@ from autograder.grading.grade import (
 from autograder.grading.record import Recorder, open_gradebook
 from autograder.grading.writer import log, logging_to, only_writer
 from autograder.judging.exercise import names
-from autograder.notebooks.read import NotReadable
+from autograder.notebooks.read import NotReadable, moved_from
 from autograder.sandbox.host import SandboxUnavailable
 
 FEW = 10  # submissions for which one worker is enough
@@ -192,7 +192,7 @@ def _unread(handed, limits):
 
 
 def _changes(classroom, url, verdicts):
-    from autograder.grading.gradebook import Gradebook, NoGradebook  # imports nbgrader
+    from autograder.grading.gradebook import Gradebook, NoGradebook, Score  # imports nbgrader
 
     recorded = {}
     with contextlib.suppress(NoGradebook), Gradebook(classroom, url, make=False) as book:
@@ -205,7 +205,9 @@ def _changes(classroom, url, verdicts):
             changes.append(about | {"exercise": "all", "before": None, "after": verdict["score"], "manual": None})
             continue
         rows = {row["name"]: row for row in verdict["exercises"]}
-        for name in sorted(names().keys() & scores.keys()):  # of a retired exercise the score stays
+        left = moved_from(verdict["assignment"]).keys() - rows.keys() if rows else ()
+        scores |= {name: Score(None, None, row["max_score"]) for name, row in rows.items() if name not in scores}
+        for name in sorted((names().keys() & scores.keys()).difference(left)):  # of the others the score stays
             score, after = scores[name], scores[name].of(rows.get(name))
             if after != score.auto:
                 changes.append(about | {"exercise": name, "before": score.auto, "after": after, "manual": score.manual})

@@ -23,11 +23,13 @@ MAX_CODE = 1 << 18  # characters of code, and of text that may hold some
 MAX_JOINED = 20  # cells that go on with the one before
 
 _GRADE_ID = re.compile(r"[\w-]{1,200}", re.ASCII)  # as nbgrader has them
+_CHECK = re.compile(r"check[_(](\w+)\)?", re.ASCII)  # its name for nbgrader, or its code
 _BLOCK = re.compile(r"(?:async )?def |class |@|import |from ")
 
 
 names = functools.cache(exercise.names)  # which look into files
 former_names = functools.cache(exercise.former_names)
+moved_from = functools.cache(exercise.moved_from)
 
 
 class NotReadable(Exception):
@@ -67,6 +69,8 @@ class Submission:
     assignment : str
         The chapter.
     cells : list of Cell
+    names : list of str
+        Its exercises: those of the chapter, and those that were in it when the notebook was released.
     homes : dict
         Name of an exercise -> number of the cell whose definition counts.
     written : set
@@ -79,6 +83,7 @@ class Submission:
 
     assignment: str
     cells: list
+    names: list
     homes: dict = field(default_factory=dict)
     written: set = field(default_factory=set)
     lost: dict = field(default_factory=dict)
@@ -129,13 +134,14 @@ def _read(data, assignment, filename):
                 repairs.append(f"cell {number}: {left_out} of notebook magic or shell left out")
     assignment = assignment or _recognise(cells, filename)
     its_names = [name for name, chapter in names().items() if chapter == assignment]
+    its_names += _moved(cells, assignment)
     if filename and filename != f"{assignment}.ipynb":
         repairs.append(f"the file is named {filename!r}; it was read as {assignment}.ipynb")
     if not set(its_names) & set(_votes(cells)):
         others = {names()[name] for name in _votes(cells)}
         instead = f", but there are functions of {' and '.join(sorted(others))}" if others else ""
         raise NotReadable(f"no function of {assignment} is in it{instead}: is it the right notebook?")
-    submission = Submission(assignment, cells, repairs=repairs)
+    submission = Submission(assignment, cells, its_names, repairs=repairs)
     _join_split_cells(cells, repairs)
     _recover_code(cells, its_names, repairs)
     _find_homes(submission, its_names)
@@ -275,11 +281,29 @@ def _recognise(cells, filename):
     """The chapter with most of its functions in the notebook, or else the one that the file's name begins with."""
     votes = Counter(names()[name] for name in _votes(cells))
     if votes:
-        return votes.most_common(1)[0][0]
+        found = votes.most_common(1)[0][0]
+        before = [one for one in votes if found in {names()[name] for name in _moved(cells, one)}]
+        return (before or [found])[0]
     for chapter in sorted(set(names().values()), key=len, reverse=True):
         if filename.lower().startswith(chapter):
             return chapter
     raise NotReadable("no function of any chapter is in it: is it the right notebook?")
+
+
+def _moved(cells, chapter):
+    """The exercises that were in a chapter when the notebook was released and are in another one today.
+
+    The checks tell what was released; where none is left, the functions do. Such a notebook has something of both
+    chapters: what is of the other one alone was handed in for the wrong one.
+    """
+    moved = moved_from(chapter)
+    if not moved:
+        return []
+    checks = [_CHECK.fullmatch(cell.grade_id) or _CHECK.fullmatch(cell.source.strip()) for cell in cells]
+    released = {check[1] for check in checks if check and check[1] in names()} or set(_votes(cells))
+    if not any(names()[name] == chapter for name in released):
+        return []
+    return [name for name, today in moved.items() if today in {moved.get(one) for one in released}]
 
 
 # ------------------------------------------------------------------------------------------------ mending
@@ -441,9 +465,7 @@ def inspect(data, assignment=None, filename=""):
             "exercises": [],
         }
     exercises = []
-    for name, chapter in names().items():
-        if chapter != submission.assignment:
-            continue
+    for name in submission.names:
         found, written = name in submission.homes, name in submission.written
         note = submission.lost.get(name) or (None if written else "it is not written yet")
         exercises.append({"name": name, "found": found, "written": written, "note": note})

@@ -9,6 +9,7 @@ import nh3
 from autograder import clean
 from autograder.grading.grade import told_once
 from autograder.judging.exercise import CHAPTERS
+from autograder.notebooks.read import moved_from
 
 TEMPLATES = Path(__file__).parent / "templates"
 TAGS = {"h1", "h2", "h3", "p", "ul", "li", "div", "span", "strong", "code", "a", "meter"}
@@ -44,6 +45,7 @@ def feedback(verdict, student, *, graded_at="", penalty=0.0, book=""):
         Where the book lies on the web, for links to its sections.
     """
     assignment = verdict["assignment"]
+    moved = moved_from(assignment)
     return page(
         f"{assignment} · {student}",
         "feedback.html",
@@ -51,7 +53,12 @@ def feedback(verdict, student, *, graded_at="", penalty=0.0, book=""):
         student=student,
         graded_at=graded_at,
         penalty=penalty,
-        chapter=book and f"{book.rstrip('/')}/{CHAPTERS.get(assignment, assignment)}.html",
+        pages=book
+        and {
+            row["name"]: f"{book.rstrip('/')}/{CHAPTERS.get(chapter, chapter)}.html"
+            for row in verdict["exercises"]
+            for chapter in [moved.get(row["name"], assignment)]
+        },
     )
 
 

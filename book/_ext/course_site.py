@@ -55,6 +55,23 @@ class Widget(SphinxDirective):
         return [tag("div", element, classes=["widget"], role="group", aria_label=self.options["label"])]
 
 
+class Moved(SphinxDirective):
+    """Addresses on this page whose sections have moved to another: `{moved} page`, and an id on each line.
+
+    Whoever comes by one of them is led on, by the theme's script or else by a link; nobody else sees anything.
+    """
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        page, words = self.arguments[0], "What stood here is in another chapter now."
+        return [
+            tag("p", tag("a", nodes.Text(words), href=f"{page}.html#{name}"), ids=[name], classes=["moved"])
+            for name in self.content
+        ]
+
+
 def add_module(env, name):
     """Load book/widgets/<name>.js on the page that is being read."""
     modules = env.metadata[env.docname].setdefault("modules", [])
@@ -251,6 +268,7 @@ def setup(app):
     render.coalesce_streams = join_streams  # MyST-NB's own adds a line end between pieces, hence by timing
     PygmentsBridge.html_formatter = ColouredAlone
     app.add_directive("widget", Widget)
+    app.add_directive("moved", Moved)
     app.connect("doctree-read", require_alt_text)
     app.add_node(nodes.citation, override=True, html=(visit_citation, depart_citation))
     app.add_node(HideCodeCellNode, override=True, html=(visit_hidden, depart_hidden))

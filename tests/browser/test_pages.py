@@ -367,7 +367,7 @@ def test_a_printed_page_is_the_text_alone(visit):
     assert page.evaluate("getComputedStyle(document.querySelector('article')).color") == paper
 
 
-@pytest.mark.parametrize("path", ["book/sincos.html", "book/positions.html", "book/progress.html"])
+@pytest.mark.parametrize("path", ["book/sincos.html", "book/positions.html", "book/rotary.html", "book/progress.html"])
 def test_paper_has_nothing_to_press_and_no_room_for_it(visit, path):
     page = visit(path, width=720)
     page.emulate_media(media="print")
@@ -454,7 +454,7 @@ def test_fields_are_made_as_the_reader_comes_near(visit):
     page.clock.install()
     page.reload()
     fields = page.locator("article :is(textarea, select, input[type=text])")
-    far = page.locator("#exercise-rope-2d-mixed")
+    far = page.locator("#exercise-sincos-2d")
     assert fields.count() < 3 and far.locator("textarea").count() == 0
     assert far.locator(".exercise-stub").is_visible()
     far.scroll_into_view_if_needed()
@@ -467,7 +467,7 @@ def test_fields_are_made_as_the_reader_comes_near(visit):
     assert fields.count() > made
 
 
-@pytest.mark.parametrize("path", ["book/resolution.html", "book/positions.html"])
+@pytest.mark.parametrize("path", ["book/resolution.html", "book/positions.html", "book/rotary.html"])
 def test_no_line_begins_with_the_mark_after_a_formula(visit, path):
     """Browsers may break a line before and after a formula, whatever stands there."""
     page = visit(path, width=480)

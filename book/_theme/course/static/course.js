@@ -1,4 +1,7 @@
-// What every page does: light and dark, copying code, scrolling by keyboard, and marking the section that is read.
+// What every page does: leading on whoever comes by an old address, light and dark, copying code, scrolling by keyboard, and marking the section that is read.
+
+const named = document.getElementById(location.hash.slice(1)); // which is no :target before the page is there
+if (named?.matches(".moved")) location.replace(named.firstElementChild.href);
 
 const root = document.documentElement;
 

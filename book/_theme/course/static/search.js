@@ -2,7 +2,7 @@
 // them. Its own summary looks for the stems of the words, which English words often do not contain ("rotari").
 
 const BLOCKS = "h1, h2, h3, p, li, td, th, dt, dd, pre, figcaption";
-const NOISE = ".headerlink, .admonition-title, .notebook-links, script, style, template";
+const NOISE = ".headerlink, .admonition-title, .notebook-links, .moved, script, style, template";
 const LENGTH = 240;
 
 const typed = new URLSearchParams(location.search).get("q")?.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
