@@ -123,7 +123,9 @@ test-all: $(VENV)/.ready system
 	$(BIN)/python -m pytest -m '' -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.ready
-	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 
 bench: $(VENV)/.ready system
 	for script in $(filter-out %/peers.py %/training.py %/gpu.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script; done

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = ("tokens", "sincos", "patchify", "pooling", "positions", "rotary", "resolution")
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 CODE = """
 import sys
 from pathlib import Path
