@@ -267,11 +267,13 @@ def _warn(options):
 
 
 def _bytes(path):
+    from autograder.notebook import bounded
+
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # a pipe would wait for ever
             if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
                 raise CommandError(f"{path} is no file")
-            return file.read((16 << 20) + 1) or b""  # None: a terminal
+            return bounded(file)
     except OSError as error:
         reason = f"{path} is no file" if error.errno == errno.ENXIO else f"{path} cannot be read: {error.strerror}"
         raise CommandError(reason) from error

@@ -12,7 +12,7 @@ from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
 import pytest
-from course_run import wheel as browsers_wheel
+from course_run import course as browsers_course
 from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[1]
@@ -124,7 +124,7 @@ def test_pip_finds_what_a_promised_python_needs(version, tmp_path):
 
 
 def test_a_wheel_carries_what_the_checks_need_and_nothing_else(tmp_path):
-    """That is the browser's wheel and the exercises in PyTorch, which a browser cannot run."""
+    """That is what a browser loads and the exercises in PyTorch, which a browser cannot run."""
     for folder in ("autograder", "solutions"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-TEXT"):
@@ -135,7 +135,7 @@ def test_a_wheel_carries_what_the_checks_need_and_nothing_else(tmp_path):
     with zipfile.ZipFile(tmp_path / done.stdout.split()[-1]) as built:
         held = {name for name in built.namelist() if ".dist-info/" not in name}
         built.extractall(tmp_path / "installed")
-    with zipfile.ZipFile(io.BytesIO(browsers_wheel()[1])) as browsers:
+    with zipfile.ZipFile(io.BytesIO(browsers_course())) as browsers:
         checks = {name for name in browsers.namelist() if ".dist-info/" not in name}
     torch = {"autograder/cases/small_vit.py", "solutions/small_vit.py", "solutions/training.py"}
     assert held == checks | torch

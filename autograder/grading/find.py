@@ -18,7 +18,7 @@ from autograder import clean
 from autograder.grading.classroom import LOG, CommandError
 from autograder.grading.grade import fault
 from autograder.judging.exercise import CHAPTERS
-from autograder.notebooks.read import MAX_FILE, TOO_LARGE, NotReadable, inspect
+from autograder.notebooks.read import MAX_FILE, TOO_LARGE, NotReadable, bounded, inspect
 
 MAX_ID = 128  # characters of a student's id, as nbgrader has it
 NO_ID = set('<>"\\')  # formgrader writes an id as it is into its pages and, between these quotes, into their scripts
@@ -219,7 +219,7 @@ def file_bytes(path, folder):
         raise NotReadable(f"{clean.name(path)} is no file")
     try:
         with open(handle, "rb") as file:
-            data = file.read(MAX_FILE + 1)
+            data = bounded(file)
     except OSError as error:
         raise NotReadable(f"{clean.name(path)} cannot be read ({error.strerror})") from error
     if len(data) > MAX_FILE:

@@ -1,23 +1,22 @@
 """nbgrader's gradebook: the system of record. One process writes it."""
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import autograder.no_rfc3987  # noqa: F401
+
+# isort: split
+import nbformat
+from alembic.script import ScriptDirectory
+from nbgrader import api, preprocessors
+from nbgrader.dbutil import ALEMBIC_DIR
+from nbgrader.utils import parse_utc
+from sqlalchemy import Boolean, bindparam, case, insert, select, update
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+
 from autograder.grading.classroom import CommandError
 from autograder.judging.exercise import former_names, moved_from, names
-
-# jsonschema loads this one if it finds it: two seconds, for a check of addresses that no notebook has.
-sys.modules.setdefault("rfc3987_syntax", None)
-
-import nbformat  # noqa: E402
-from alembic.script import ScriptDirectory  # noqa: E402
-from nbgrader import api, preprocessors  # noqa: E402
-from nbgrader.dbutil import ALEMBIC_DIR  # noqa: E402
-from nbgrader.utils import parse_utc  # noqa: E402
-from sqlalchemy import Boolean, bindparam, case, insert, select, update  # noqa: E402
-from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError  # noqa: E402
 
 # nbgrader asks for it in a process of its own, which loads nbgrader again (4 s) and wants `alembic` on the PATH.
 api.get_alembic_version = ScriptDirectory(ALEMBIC_DIR).get_current_head

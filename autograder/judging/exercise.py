@@ -145,6 +145,16 @@ class Exercise:
         return re.sub(r"[^a-z0-9]+", "-", self.section.lower()).strip("-")
 
     @property
+    def dots(self):
+        """The difficulty as a learner sees it: ●●○."""
+        return "●" * self.difficulty + "○" * (3 - self.difficulty)
+
+    @property
+    def worth(self):
+        """The points in words."""
+        return f"{self.points:g} point" + ("" if self.points == 1 else "s")
+
+    @property
     def signature(self):
         return inspect.signature(self.reference)
 

@@ -9,6 +9,9 @@ import functools
 import re
 from itertools import pairwise
 
+import autograder.no_rfc3987  # noqa: F401
+
+# isort: split
 import jupytext
 import nbformat
 import yaml
@@ -20,6 +23,7 @@ from pybtex.database import parse_file
 
 from autograder.course import GPU_PAGES, PACKAGE, ROOT
 from autograder.judging.exercise import names
+from autograder.notebooks.site import colab, settings
 from autograder.notebooks.solution import exercise_texts
 
 PLACE = f"""# The cells work where the page does, beside its results and the book's figures
@@ -79,7 +83,7 @@ def page_notebook(name, first_cell):
             continue
         if len(cells) == 1:
             title, address = page.labels[page.name]
-            introduction = INTRODUCTION.format(title=title, address=address, course=_settings()["title"])
+            introduction = INTRODUCTION.format(title=title, address=address, course=settings(ROOT)["title"])
             cells.append(nbformat.v4.new_markdown_cell(introduction, id="introduction"))
             cells.append(first_cell)
             cells.append(nbformat.v4.new_code_cell(PLACE, id="place"))
@@ -157,10 +161,10 @@ class _Page:
         return ast.get_source_segment(code, node)
 
     def task(self, name):
-        chapter, site = names()[name], _settings()
+        chapter = names()[name]
         text, path = exercise_texts(chapter)[name], f"exercises/{chapter}/{chapter}.ipynb"
-        colab = f"https://colab.research.google.com/github/{site['repository']}/blob/{site['repository_branch']}/{path}"
-        words = f"**Exercise: {text.title}.** Write `{name}` in the notebook `{path}` ([open in Colab]({colab})), "
+        opened = f"[open in Colab]({colab(settings(ROOT), path)})"
+        words = f"**Exercise: {text.title}.** Write `{name}` in the notebook `{path}` ({opened}), "
         return _quote(words + "where the checks are.")
 
     def quiz(self, data):
@@ -204,7 +208,7 @@ class _Page:
             who = people[0] + (f" and {people[1]}" if len(people) == 2 else " et al." if len(people) > 2 else "")
             fields = entry.fields
             paper = f"https://arxiv.org/abs/{fields['eprint']}" if "eprint" in fields else fields.get("url")
-            address = paper or f"{_settings()['address']}book/references.html"
+            address = paper or f"{settings(ROOT)['html_baseurl']}book/references.html"
             year = fields["year"]
             told.append(f"[{who} ({year})]({address})" if name == "cite:t" else f"[{who}, {year}]({address})")
         return ", ".join(told) if name == "cite:t" else f"({'; '.join(told)})"
@@ -220,17 +224,9 @@ def _folded(title, text):
 
 def _expand(text):
     """Write out the site's macros, which no notebook knows."""
-    for name, meaning in _settings()["math_macros"].items():
+    for name, meaning in settings(ROOT)["math_macros"].items():
         text = re.sub(rf"\\{name}(?![A-Za-z])", lambda _, meaning=meaning: meaning, text)
     return text
-
-
-@functools.cache
-def _settings():
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    site = config["sphinx"]["config"] | {"title": config["title"]}
-    owner, name = site["repository"].split("/")
-    return site | {"address": site.get("html_baseurl") or f"https://{owner}.github.io/{name}/"}
 
 
 @functools.cache
@@ -244,7 +240,7 @@ def labels():
     found, chapters = {}, names()
     for path in sorted((ROOT / "book").rglob("*.md")):
         page = str(path.relative_to(ROOT).with_suffix(""))
-        address = f"{_settings()['address']}{page}.html"
+        address = f"{settings(ROOT)['html_baseurl']}{page}.html"
         title, targets = "", []
         for kind, name, words, options in _blocks(path.read_text(encoding="utf-8")):
             if kind == "target":

@@ -11,14 +11,17 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+import autograder.no_rfc3987  # noqa: F401
+
+# isort: split
 import nbformat
-import yaml
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import PyFileConfigLoader
 
 from autograder.course import GPU_PAGES, ROOT
 from autograder.judging.exercise import exercises, names
 from autograder.notebooks.from_page import page_notebook
+from autograder.notebooks.site import settings
 from autograder.notebooks.solution import exercise_texts, notebook, solution_name
 
 KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
@@ -72,19 +75,16 @@ def source_notebook(chapter):
 
 def first_cell():
     """The first code cell of every notebook: finds the course, or fetches it on Colab."""
-    site = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     code = (Path(__file__).parent / "templates" / "first_cell.py").read_text(encoding="utf-8")
-    code = code.replace("REPOSITORY", site["repository"]).replace("VERSION", project["version"])
+    code = code.replace("REPOSITORY", settings(ROOT)["repository"]).replace("VERSION", project["version"])
     return nbformat.v4.new_code_cell(
         code.strip(), id="setup", metadata={"cellView": "form", "jupyter": {"source_hidden": True}}
     )
 
 
 def _exercise_cell(text, exercise):
-    level = "●" * exercise.difficulty + "○" * (3 - exercise.difficulty)
-    points = f"{exercise.points:g} point" + ("" if exercise.points == 1 else "s")
-    head = f"Difficulty {level} · up to {exercise.minutes} minutes · {points}"
+    head = f"Difficulty {exercise.dots} · up to {exercise.minutes} minutes · {exercise.worth}"
     hints = ""
     for number, hint in reversed(list(enumerate(text.hints, start=1))):  # each stands inside the one before it
         hints = f"<details><summary>Hint {number}</summary>\n\n{hint}\n\n{hints}</details>\n"

@@ -445,6 +445,11 @@ def _compare_with_release(submission, its_names):
 # ------------------------------------------------------------------------------------------------ inspect
 
 
+def bounded(file):
+    """What an open file holds; of one that is too large, so much that `read` says so."""
+    return file.read(MAX_FILE + 1) or b""  # None: a terminal
+
+
 def inspect(data, assignment=None, filename=""):
     """What a grader would find, without running anything.
 

@@ -1,15 +1,15 @@
 """Reading a chapter's exercises from its solutions module, the one place where they are written."""
 
 import re
-import sys
 import textwrap
 from dataclasses import dataclass
 
-sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would load it for two seconds: see gradebook.py
+import autograder.no_rfc3987  # noqa: F401
 
-import jupytext  # noqa: E402
+# isort: split
+import jupytext
 
-from autograder.course import SOLUTIONS  # noqa: E402
+from autograder.course import SOLUTIONS
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = "raise NotImplementedError"

@@ -24,7 +24,7 @@ from autograder.course import HEAVY
 from autograder.grading.classroom import CommandError
 from autograder.grading.grade import fault
 from autograder.judging.exercise import CHAPTERS
-from autograder.notebooks.read import MAX_FILE, NotReadable, bindings, read
+from autograder.notebooks.read import NotReadable, bindings, bounded, read
 from autograder.notebooks.solution import exercise_texts
 from autograder.reports.feedback import page
 from autograder.sandbox.inside.cells import is_stub, parse
@@ -93,7 +93,7 @@ def _works(folder, chapter):
     works = {}
     for path in sorted(folder.glob(f"*/{chapter}/{chapter}.ipynb")):
         with open(path, "rb") as file:
-            data = file.read(MAX_FILE + 1)
+            data = bounded(file)
         try:
             submission = read(data, chapter, clean.name(path))
             functions = {

@@ -15,6 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from autograder.course import CASES, GPU_PAGES, HEAVY, SOLUTIONS
 from autograder.judging.exercise import find
+from autograder.notebooks.site import colab
 from autograder.notebooks.solution import exercise_texts
 
 logger = logging.getLogger(__name__)
@@ -35,11 +36,13 @@ def notebook_links(directive, folder, name):
         words, colab_words, file = "Download this page as a notebook", "Open this page in Colab", f"{name}_page.ipynb"
     elif docname.startswith(f"book/{GPU_PAGES}/"):
         words, colab_words = "Download the exercises", "Open the exercises in Colab"
-    path = f"exercises/{folder}/{name}.ipynb"
-    colab = f"https://colab.research.google.com/github/{config.repository}/blob/{config.repository_branch}/{path}"
     address = f"{up}notebooks/{folder}/{name}.ipynb"
     download = tag("a", nodes.Text(words), href=address, download=file)
-    return [download, nodes.Text(" · "), tag("a", nodes.Text(colab_words), href=colab)]
+    return [
+        download,
+        nodes.Text(" · "),
+        tag("a", nodes.Text(colab_words), href=colab(config, f"exercises/{folder}/{name}.ipynb")),
+    ]
 
 
 class Notebook(SphinxDirective):
@@ -110,18 +113,16 @@ class Task(SphinxDirective):
 
 
 def _facts(exercise):
-    dots = "●" * exercise.difficulty + "○" * (3 - exercise.difficulty)
-    points = f"{exercise.points:g} point" + ("" if exercise.points == 1 else "s")
     return tag(
         "p",
         tag(
             "span",
-            nodes.Text(dots),
+            nodes.Text(exercise.dots),
             classes=["difficulty"],
             role="img",
             aria_label=f"Difficulty: {DIFFICULTY[exercise.difficulty]}, {exercise.difficulty} of 3",
         ),
-        nodes.Text(f" up to about {exercise.minutes} minutes · {points}"),
+        nodes.Text(f" up to about {exercise.minutes} minutes · {exercise.worth}"),
         classes=["exercise-facts"],
     )
 

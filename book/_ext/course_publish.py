@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 from docutils import nodes
 
 from autograder.course import PACKAGE
+from autograder.notebooks.site import address
 
 OFFLINE = f"{PACKAGE}.zip"
 HOW_TO_OPEN = (
@@ -20,8 +21,7 @@ HOW_TO_OPEN = (
 def set_address(app, config):
     """GitHub Pages serves owner/name there, unless `html_baseurl` says otherwise."""
     if not config.html_baseurl and "/" in config.repository:
-        owner, name = config.repository.split("/")
-        config.html_baseurl = f"https://{owner}.github.io/{name}/"
+        config.html_baseurl = address(config.repository)
 
 
 def describe(app, pagename, templatename, context, doctree):

@@ -1,4 +1,4 @@
-"""What the pages need to run Python: the course's own code as a wheel, and where Pyodide lies."""
+"""What the pages need to run Python: the course's own code as a zip, and where Pyodide lies."""
 
 import base64
 import hashlib
@@ -9,13 +9,15 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-import tomllib
 import zipfile
 from pathlib import Path
 
 from autograder.judging.exercise import CHAPTERS, heavy
 
 ROOT = Path(__file__).parents[2]
+# Of autograder
+MODULES = ("__init__", "course", "sandbox/__init__", "sandbox/inside/__init__", "sandbox/inside/calls",
+           "judging/__init__", "judging/browser", "judging/compare", "judging/exercise", "judging/judge")  # fmt: skip
 PACKAGES = ("numpy", "scipy")  # SciPy is loaded only where a reader's code imports it: it costs seconds and 20 MB
 NPM_PACKAGE = "pyodide@0.27.7"  # the release of _config.yml's pyodide_address
 NPM_SHA512 = "RUSVJlhQdfWfgO9hVHCiXoG+nVZQRS5D9FzgpLJ/VcgGBLSAKoPL8kTiOikxbHQm1kRISeWUBdulEgO26qpSRA=="
@@ -27,27 +29,23 @@ def chapters():
     return [chapter for chapter in CHAPTERS if not heavy(chapter)]
 
 
-def wheel():
-    """The wheel's file name and content: the checks and the solutions they compare with. Always the same bytes."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    project, modules = settings["project"], settings["tool"]["setuptools"]["py-modules"]
-    stem = f"{project['name'].replace('-', '_')}-{project['version']}"
-    paths = [f"{module.replace('.', '/')}.py" for module in modules]
+def course():
+    """The course as a browser needs it: the checks, and the solutions they compare with.
+
+    Returns
+    -------
+    bytes
+        A zip, always the same one.
+    """
+    paths = [f"autograder/{module}.py" for module in MODULES]
     paths += ["autograder/cases/__init__.py", "autograder/cases/course.toml", "solutions/__init__.py"]
     paths += [f"{folder}/{chapter}.py" for chapter in chapters() for folder in ("autograder/cases", "solutions")]
-    files = {path: (ROOT / path).read_bytes() for path in sorted(paths)}
-    info = f"{stem}.dist-info"
-    files[f"{info}/METADATA"] = (
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n".encode()
-    )
-    files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: course\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    record = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
-    files[f"{info}/RECORD"] = record.encode()
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, data in files.items():
-            archive.writestr(zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
-    return f"{stem}-py3-none-any.whl", content.getvalue()
+    with zipfile.ZipFile(content, "w") as archive:
+        for path in sorted(paths):
+            entry = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))
+            archive.writestr(entry, (ROOT / path).read_bytes(), zipfile.ZIP_DEFLATED)
+    return content.getvalue()
 
 
 class NotBrought(ValueError):
@@ -128,12 +126,12 @@ def runtime_files(folder, cache=ROOT / "_build" / NPM_PACKAGE):
 
 
 def write_run(html, address, folder=""):
-    """Write `run/` into a built site: the wheel, the settings and, when a folder of it is given, Pyodide."""
+    """Write `run/` into a built site: the course, the settings and, when a folder of it is given, Pyodide."""
     target = Path(html) / "run"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    name, content = wheel()
-    (target / name).write_bytes(content)
+    content = course()
+    (target / "course.zip").write_bytes(content)
     if folder:
         (target / "pyodide").mkdir()
         for file in runtime_files(folder):
@@ -141,7 +139,7 @@ def write_run(html, address, folder=""):
     settings = {
         "pyodide": "pyodide/" if folder else address,
         # The digest, so that no browser keeps an old one
-        "wheel": f"{name}?{hashlib.sha256(content).hexdigest()[:12]}",
+        "course": f"course.zip?{hashlib.sha256(content).hexdigest()[:12]}",
     }
     (target / "settings.json").write_text(json.dumps(settings, indent=1))
 

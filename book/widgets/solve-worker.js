@@ -36,12 +36,12 @@ async function boot() {
   const stopCounting = countDownloads();
   const settings = await (await load(site)).json();
   const runtime = new URL(settings.pyodide, site).href;
-  const wheel = load(new URL(settings.wheel, site)).then((response) => response.arrayBuffer());
-  wheel.catch(() => {}); // said where it is awaited
+  const course = load(new URL(settings.course, site)).then((response) => response.arrayBuffer());
+  course.catch(() => {}); // said where it is awaited
   const { loadPyodide } = await import(`${runtime}pyodide.mjs`);
   const pyodide = await loadPyodide({ indexURL: runtime, packages: ["numpy"] }); // loaded while Python starts
   if (!("numpy" in pyodide.loadedPackages)) throw new Error("numpy did not load");
-  pyodide.unpackArchive(await wheel, "zip", { extractDir: "/course" });
+  pyodide.unpackArchive(await course, "zip", { extractDir: "/course" });
   pyodide.runPython("import sys; sys.path.insert(0, '/course')");
   const solve = pyodide.pyimport("autograder.judging.browser").solve;
   stopCounting();

@@ -1,7 +1,8 @@
-"""What the pages run Python with: the wheel, the runtime's sums, and the code of an editor."""
+"""What the pages run Python with: the course, the runtime's sums, and the code of an editor."""
 
 import base64
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ import course_run
 import numpy as np
 import pytest
 import yaml
-from course_run import RUNTIME, chapters, runtime_files, wheel, write_run
+from course_run import RUNTIME, chapters, course, runtime_files, write_run
 
 from autograder.judging.browser import solve
 from autograder.notebooks.solution import exercise_texts
@@ -116,11 +117,14 @@ def test_a_package_with_another_sum_is_refused(pyodide):
         runtime_files(pyodide)
 
 
-def test_the_wheel_is_enough_for_the_checks(tmp_path):
-    name, content = wheel()
-    assert (name, content) == wheel()
-    (tmp_path / name).write_bytes(content)
-    zipfile.ZipFile(tmp_path / name).extractall(tmp_path / "course")
+def test_a_browsers_course_is_small_and_enough_for_the_checks(tmp_path):
+    """It is the code of the checks and nothing else: a page loads all of it before Python can start."""
+    content = course()
+    assert content == course()
+    assert len(content) < 120_000
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert {Path(name).suffix for name in archive.namelist()} == {".py"}
+        archive.extractall(tmp_path / "course")
     code = exercise_texts("pooling")["mean_then_norm"].solution
     script = "import sys; sys.path.insert(0, 'course')\nimport autograder; print(autograder.__file__)\n"
     script += "from autograder.judging.browser import solve\n"
