@@ -49,7 +49,6 @@ $(VENV)/.ready: requirements.txt constraints.txt pyproject.toml
 	$(call pip,--upgrade pip)
 	$(if $(TORCH_INDEX),$(call pip,--no-deps -c $(CONSTRAINTS) --index-url $(TORCH_INDEX) torch))
 	$(call pip,-r requirements.txt -c $(CONSTRAINTS))
-	$(call pip,--no-deps -e .)
 	@touch $@
 
 # System packages: installed where that is possible, else named. Without bubblewrap and a browser the tests fail;

@@ -36,6 +36,10 @@ def main(arguments=None):
     except CommandError as error:
         clean.say(f"autograder {options.command}: {clean.line(error)}", error=True)
         return 1
+    except ModuleNotFoundError as error:  # what a learner's installation lacks
+        needs = f"this needs {error.name}, which the extra `grade` of patches-and-positions installs"
+        clean.say(f"autograder {options.command}: {needs}", error=True)
+        return 1
     except BrokenPipeError:  # `| head` has read enough
         sys.stderr.close()
         return 0
@@ -68,7 +72,8 @@ def _parser():
     limits.add_argument("--memory-limit", metavar="MB", type=_number(int, 64, 1 << 20), default=1024,
                         help="for one submission (default 1024)")  # fmt: skip
 
-    parser = _Parser(prog="python -m autograder", description="Grade the course's exercises.")
+    called = "autograder" if Path(sys.argv[0]).name == "autograder" else "python -m autograder"
+    parser = _Parser(prog=called, description="Grade the course's exercises.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name, run, help, *parents):
@@ -267,7 +272,7 @@ def _warn(options):
 
 
 def _bytes(path):
-    from autograder.notebook import bounded
+    from autograder.notebooks.read import bounded
 
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # a pipe would wait for ever

@@ -113,15 +113,13 @@ def set_up(make, tmp_path):
     return set_up
 
 
-STEPS = [
-    f"pip install {step}" for step in ("--upgrade pip", "-r requirements.txt -c constraints.txt", "--no-deps -e .")
-]
+STEPS = ["pip install --upgrade pip", "pip install -r requirements.txt -c constraints.txt"]
 
 
 def test_where_pip_fails_its_reason_is_seen(set_up, tmp_path):
     """A pin that wants another Python: what --quiet leaves out is that "the conflict is caused by" it."""
     done = set_up(">=3.99")
-    assert done.returncode != 0 and done.stdout.splitlines() == STEPS[:2]
+    assert done.returncode != 0 and done.stdout.splitlines() == STEPS
     assert "The conflict is caused by" in done.stderr and "sieve==1.0" in done.stderr
     (ours,) = (line for line in done.stderr.splitlines() if line.startswith('make: "pip'))
     assert f'"{STEPS[1]}" failed' in ours

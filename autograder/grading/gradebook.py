@@ -133,9 +133,9 @@ class Gradebook:
         if source.exists():
             notebook = nbformat.read(source, as_version=4)
         else:
-            from autograder.notebooks.generate import source_notebook
+            from autograder.notebooks.solution import graded_notebook  # imports jupytext
 
-            notebook = source_notebook(assignment)
+            notebook = graded_notebook(assignment)
         resources = {"nbgrader": {"notebook": assignment, "assignment": assignment, "db_url": self.url}}
         resources["metadata"] = {"name": assignment, "path": str(source.parent)}
         for name in ("LockCells", "ClearSolutions", "ClearOutput", "ComputeChecksums"):

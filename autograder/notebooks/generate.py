@@ -19,58 +19,20 @@ from nbgrader.apps import NbGraderAPI
 from traitlets.config import PyFileConfigLoader
 
 from autograder.course import GPU_PAGES, ROOT
-from autograder.judging.exercise import exercises, names
+from autograder.judging.exercise import names
 from autograder.notebooks.from_page import page_notebook
 from autograder.notebooks.site import settings
-from autograder.notebooks.solution import exercise_texts, notebook, solution_name
+from autograder.notebooks.solution import graded_notebook
 
 KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
 
 
 def source_notebook(chapter):
-    """nbgrader's source notebook of a chapter: texts, solutions, checks with their points.
-
-    Parameters
-    ----------
-    chapter : str
-
-    Returns
-    -------
-    NotebookNode
-        Cell ids and metadata depend on the source alone.
-
-    Raises
-    ------
-    ValueError
-        If the declared exercises are not those of the module, or one of them has no check cell.
-    """
-    solved, texts = notebook(chapter), exercise_texts(chapter)
-    declared = {exercise.name: exercise for exercise in exercises(chapter)}
-    if list(declared) != list(texts):
-        raise ValueError(f"{chapter}: declared are {list(declared)}, written in the module are {list(texts)}")
-    cells, name = [], None
-    for number, cell in enumerate(solved.cells):
-        if cell.cell_type == "raw":  # active-py: only the module has it
-            continue
-        following = solved.cells[number + 1].source if number + 1 < len(solved.cells) else ""
-        source, metadata, cell_id = cell.source, {}, f"{cell.cell_type}-{number}"
-        if cell.cell_type == "markdown" and solution_name(following):
-            name = solution_name(following)
-            source, cell_id = _exercise_cell(texts[name], declared[name]), f"text_{name}"
-        elif solution_name(source):
-            cell_id, metadata = name, _nbgrader(name, grade=False)
-        elif "active-ipynb" in cell.metadata.get("tags", []):
-            cell_id, metadata = (
-                f"check_{name}",
-                _nbgrader(f"check_{name}", grade=True, points=declared.pop(name).points),
-            )
-        make = nbformat.v4.new_markdown_cell if cell.cell_type == "markdown" else nbformat.v4.new_code_cell
-        cells.append(make(source, id=cell_id, metadata=metadata))
-        if number == 0:
-            cells.append(first_cell())
-    if declared:
-        raise ValueError(f"{chapter}: no check cell follows {', '.join(declared)}")
-    return nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
+    """nbgrader's source notebook of a chapter: the graded one, with the cell that finds the course."""
+    made = graded_notebook(chapter)
+    made.cells.insert(1, first_cell())
+    made.metadata = KERNEL
+    return made
 
 
 def first_cell():
@@ -81,20 +43,6 @@ def first_cell():
     return nbformat.v4.new_code_cell(
         code.strip(), id="setup", metadata={"cellView": "form", "jupyter": {"source_hidden": True}}
     )
-
-
-def _exercise_cell(text, exercise):
-    head = f"Difficulty {exercise.dots} · up to {exercise.minutes} minutes · {exercise.worth}"
-    hints = ""
-    for number, hint in reversed(list(enumerate(text.hints, start=1))):  # each stands inside the one before it
-        hints = f"<details><summary>Hint {number}</summary>\n\n{hint}\n\n{hints}</details>\n"
-    return "\n\n".join(part for part in (f"## {text.title}", f"*{head}*", text.text, hints.strip()) if part)
-
-
-def _nbgrader(grade_id, *, grade, points=None):
-    cell = {"cell_type": "code", "grade": grade, "grade_id": grade_id, "locked": grade, "schema_version": 3}
-    cell |= {"solution": not grade, "task": False}
-    return {"nbgrader": cell | ({"points": float(points)} if grade else {})}
 
 
 def generate(chapter, root=ROOT):
