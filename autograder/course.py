@@ -13,6 +13,6 @@ HEAVY = tuple(_DECLARED["heavy"])
 GPU_PAGES = _DECLARED["gpu_pages"]
 
 
-def version():
+def version() -> str:
     """The version of the course that is installed."""
     return importlib.metadata.version(PACKAGE)

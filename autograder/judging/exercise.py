@@ -23,12 +23,14 @@ An exercise is declared once, in `autograder/cases/<chapter>.py`:
 import importlib
 import inspect
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from autograder.course import CASES, HEAVY, SOLUTIONS
 
 
-def _chapters():
+def _chapters() -> Iterator[tuple[str, str]]:
     """The chapters that have cases, each with the address of its page: their `PAGE`, or else the chapter's name."""
     for path in sorted(CASES.glob("[!_]*.py")):
         page = re.search(r'^PAGE = "(.+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
@@ -38,7 +40,7 @@ def _chapters():
 CHAPTERS = dict(_chapters())
 
 
-def heavy(chapter):
+def heavy(chapter: str) -> list[str]:
     """The packages that a chapter's code imports and that are not always there."""
     text = "".join((folder / f"{chapter}.py").read_text(encoding="utf-8") for folder in (SOLUTIONS, CASES))
     return [package for package in HEAVY if re.search(rf"^ *(?:import|from) {package}\b", text, re.MULTILINE)]
@@ -55,18 +57,21 @@ class Case:
         What this case can see that others cannot, for the failure's message and the next author.
     """
 
-    def __init__(self, *args, why="", **kwargs):
+    def __init__(self, *args: Any, why: str = "", **kwargs: Any) -> None:
         self.args, self.kwargs, self.why = args, kwargs, why
-        self.answers = {}  # what our own functions answer, once they were asked
-        self.single = None  # the tolerance for an answer in single precision, once it was asked for
+        self.answers: dict[Any, Any] = {}  # what our own functions answer, once they were asked
+        self.single: float | None = None  # the tolerance for an answer in single precision, once it was asked for
 
 
 class Raises(Case):
     """One call that must raise. With `naming`, that word must stand in the exception's text."""
 
-    def __init__(self, *args, naming="", why="", **kwargs):
+    def __init__(self, *args: Any, naming: str = "", why: str = "", **kwargs: Any) -> None:
         super().__init__(*args, why=why, **kwargs)
         self.naming = naming
+
+
+Draw = Callable[..., Iterator[Case]]  # of () or of (rng)
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class Subtest:
 
     name: str
     title: str
-    draw: object  # () or (rng) -> iterator of cases
+    draw: Draw
     weight: float
     hidden: bool
 
@@ -86,7 +91,7 @@ class Misconception:
 
     name: str
     explanation: str
-    function: object
+    function: Callable[..., Any]
 
 
 @dataclass
@@ -117,7 +122,7 @@ class Exercise:
         The chapter that it was in before. A notebook of that chapter that was released then is graded with it.
     """
 
-    reference: object
+    reference: Callable[..., Any]
     points: float
     difficulty: int
     minutes: int
@@ -125,83 +130,85 @@ class Exercise:
     tolerance: float = 1e-9
     single: float = 0.0
     returns: str = ""
-    formerly: tuple = ()
+    formerly: tuple[str, ...] = ()
     formerly_in: str = ""
-    subtests: list = field(default_factory=list)
-    misconceptions: list = field(default_factory=list)
-    label: object = None  # (index, *args) -> words for one entry of the answer
+    subtests: list[Subtest] = field(default_factory=list)
+    misconceptions: list[Misconception] = field(default_factory=list)
+    label: Callable[..., str] | None = None  # (index, *args) -> words for one entry of the answer
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self.reference.__name__
 
     @property
-    def chapter(self):
+    def chapter(self) -> str:
         return self.reference.__module__.rpartition(".")[2]
 
     @property
-    def anchor(self):
+    def anchor(self) -> str:
         """The label of its section on the page: the heading in lower case, hyphenated."""
         return re.sub(r"[^a-z0-9]+", "-", self.section.lower()).strip("-")
 
     @property
-    def dots(self):
+    def dots(self) -> str:
         """The difficulty as a learner sees it: ●●○."""
         return "●" * self.difficulty + "○" * (3 - self.difficulty)
 
     @property
-    def worth(self):
+    def worth(self) -> str:
         """The points in words."""
         return f"{self.points:g} point" + ("" if self.points == 1 else "s")
 
     @property
-    def signature(self):
+    def signature(self) -> inspect.Signature:
         return inspect.signature(self.reference)
 
-    def visible(self, function=None, *, weight=1.0):
+    def visible(self, function: Draw | None = None, *, weight: float = 1.0) -> Any:
         """Declare a sub-test that the learner sees: a generator of cases, fixed and small."""
         return self._subtest(function, weight, hidden=False)
 
-    def hidden(self, function=None, *, weight=1.0):
+    def hidden(self, function: Draw | None = None, *, weight: float = 1.0) -> Any:
         """Declare a sub-test for the official grade: a generator of cases drawn from `rng`."""
         return self._subtest(function, weight, hidden=True)
 
-    def _subtest(self, function, weight, hidden):
-        def declare(draw):
+    def _subtest(self, function: Draw | None, weight: float, hidden: bool) -> Any:
+        def declare(draw: Draw) -> Draw:
+            assert draw.__doc__, f"{draw.__name__} has no docstring, which is its title"
             title = inspect.cleandoc(draw.__doc__)
             self.subtests.append(Subtest(draw.__name__, title, draw, float(weight), hidden))
             return draw
 
         return declare if function is None else declare(function)
 
-    def misconception(self, name):
+    def misconception(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a wrong implementation; its docstring tells the learner what went wrong."""
 
-        def declare(function):
+        def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+            assert function.__doc__, f"{function.__name__} has no docstring, which tells the learner what went wrong"
             explanation = " ".join(function.__doc__.split())
             self.misconceptions.append(Misconception(name, explanation, function))
             return function
 
         return declare
 
-    def where(self, function):
+    def where(self, function: Callable[..., str]) -> Callable[..., str]:
         """Declare `function(index, *args)`: words for one entry of the answer, for messages."""
         self.label = function
         return function
 
 
-def exercises(chapter):
+def exercises(chapter: str) -> list[Exercise]:
     """The exercises of a chapter, in the order of their declaration."""
     module = importlib.import_module(f"autograder.cases.{chapter}")
     return [value for value in vars(module).values() if isinstance(value, Exercise)]
 
 
-def names():
+def names() -> dict[str, str]:
     """Every exercise's name with its chapter, without importing the chapters (one may need a heavy package)."""
     return {name: chapter for chapter in CHAPTERS for name, _ in _declared(chapter)}
 
 
-def former_names():
+def former_names() -> dict[str, str]:
     """Every name that an exercise had before, with its name of today."""
     return {
         old: name
@@ -212,7 +219,7 @@ def former_names():
     }
 
 
-def moved_from(chapter):
+def moved_from(chapter: str) -> dict[str, str]:
     """The exercises that a chapter had before, each with its chapter of today."""
     return {
         name: today
@@ -222,13 +229,13 @@ def moved_from(chapter):
     }
 
 
-def _declared(chapter):
+def _declared(chapter: str) -> list[tuple[str, str]]:
     """The name and the arguments, as they are written, of each exercise in a chapter's cases."""
     text = (CASES / f"{chapter}.py").read_text(encoding="utf-8")
     return re.findall(r"^(\w+) = Exercise\((.*?)(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
 
 
-def find(name):
+def find(name: str) -> Exercise:
     """The exercise of that name.
 
     Raises
@@ -237,4 +244,5 @@ def find(name):
         If there is none.
     """
     chapter = names()[name]
-    return getattr(importlib.import_module(f"autograder.cases.{chapter}"), name)
+    exercise: Exercise = getattr(importlib.import_module(f"autograder.cases.{chapter}"), name)
+    return exercise

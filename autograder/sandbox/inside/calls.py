@@ -10,10 +10,14 @@ import functools
 import inspect
 import traceback
 import types
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
+Array = np.ndarray[Any, Any]
+Kind = Literal["returned", "raised", "timed out", "crashed", "not found"]
 AXES = 8  # of an array that is looked at; the answers of exercises have up to five
 
 
@@ -37,15 +41,15 @@ class Outcome:
         The name of another function that the called one uses and that is still a stub.
     """
 
-    kind: str
-    value: object = None
-    after: object = None
+    kind: Kind
+    value: "Array | Odd | None" = None
+    after: tuple[Sequence[Any], Mapping[str, Any]] | None = None
     error: str = ""
-    bases: tuple = ()
+    bases: tuple[str, ...] = ()
     lacks: str = ""
 
     @property
-    def unwritten(self):
+    def unwritten(self) -> bool:
         """Whether the function, or one that it uses, is still a stub."""
         return self.bases[:1] == ("NotImplementedError",)
 
@@ -57,7 +61,7 @@ class Odd:
     what: str
 
 
-class Adapted(dict):
+class Adapted(dict[str, Any]):
     """An argument that cannot cross to another process, written down as `data` and the `code` that makes it.
 
     The code defines `argument(data)`, which is what the function gets, and `answer(value, argument, odd)`: what is
@@ -65,24 +69,24 @@ class Adapted(dict):
     """
 
     @classmethod
-    def by(cls, module, data):
+    def by(cls, module: types.ModuleType, data: Any) -> "Adapted":
         """The argument that a module makes of some data."""
         return cls(code=inspect.getsource(module), data=data)
 
     @property
-    def module(self):
+    def module(self) -> types.ModuleType:
         """What the code defines."""
         return _defined(self["code"])
 
 
 @functools.cache
-def _defined(code):
+def _defined(code: str) -> types.ModuleType:
     module = types.ModuleType("adapter")
     exec(code, vars(module))
     return module
 
 
-def plain(value):
+def plain(value: Any) -> Array | Odd:
     """Turn a returned value into a plain numeric array, or say in words what it is.
 
     Parameters
@@ -119,11 +123,11 @@ def plain(value):
     return array
 
 
-def _article(noun):
+def _article(noun: str) -> str:
     return f"an {noun}" if noun == "ndarray" or noun[:1] in "aeiouAEIOU" else f"a {noun}"
 
 
-def run(function, args, kwargs):
+def run(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Outcome:
     """Call a function on copies of the arguments.
 
     Exceptions, `SystemExit` too, become an outcome; only `KeyboardInterrupt` passes.
@@ -144,7 +148,7 @@ def run(function, args, kwargs):
     return Outcome("returned", value=value, after=(args, kwargs))
 
 
-def _described(error, function):
+def _described(error: BaseException, function: Callable[..., Any]) -> tuple[str, tuple[str, ...], str]:
     """The words for an exception, the names of its classes, and the stub that it came from, where that is another.
 
     An exception can be written so that asking raises, and so can a function.
@@ -158,7 +162,7 @@ def _described(error, function):
         return "an exception that cannot be described", ("BaseException", "object"), ""
 
 
-def _another_stub(error, function):
+def _another_stub(error: BaseException, function: Callable[..., Any]) -> str:
     """The name of the stub that raised an error, where it is another function than the called one, or ""."""
     frames = traceback.extract_tb(error.__traceback__)
     name = getattr(function, "__name__", frames[-1].name)
@@ -166,7 +170,7 @@ def _another_stub(error, function):
     return frames[-1].name if stub and frames[-1].name != name else ""
 
 
-def _in_words(error, limit=600):
+def _in_words(error: BaseException, limit: int = 600) -> str:
     try:
         text = str(error)
     except Exception:

@@ -7,12 +7,15 @@ against a short list. This file needs nothing but NumPy, because the sandbox loa
 
 import json
 import math
+import socket
 import struct
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from .calls import AXES, Adapted, Odd, Outcome, plain
+from .calls import AXES, Adapted, Array, Odd, Outcome, plain
 
 HEADER_LIMIT = 1 << 20  # bytes of JSON in a reply; parsed, JSON takes some thirty times its size
 BODY_LIMIT = 64 << 20  # bytes of arrays in a reply
@@ -25,7 +28,14 @@ class WireError(Exception):
     """What came is no message, or what should be sent is too large for one."""
 
 
-def send(sock, message, deadline=None, *, header_limit=1 << 30, body_limit=1 << 31):
+def send(
+    sock: socket.socket,
+    message: Any,
+    deadline: float | None = None,
+    *,
+    header_limit: int = 1 << 30,
+    body_limit: int = 1 << 31,
+) -> None:
     """Send a message: None, booleans, numbers, text, arrays, and lists, tuples, dicts and layers of these.
 
     Raises
@@ -35,7 +45,7 @@ def send(sock, message, deadline=None, *, header_limit=1 << 30, body_limit=1 << 
     TimeoutError
         The other side has not taken it by the deadline (in the seconds of `time.monotonic`).
     """
-    arrays = []
+    arrays: list[Array] = []
     value = _pack(message, arrays, DEPTH)
     header = json.dumps({"arrays": [[a.dtype.str, list(a.shape)] for a in arrays], "value": value}).encode()
     size = sum(array.nbytes for array in arrays)
@@ -48,7 +58,14 @@ def send(sock, message, deadline=None, *, header_limit=1 << 30, body_limit=1 << 
             left = left[sock.send(left) :]
 
 
-def receive(sock, deadline=None, *, header_limit=HEADER_LIMIT, body_limit=BODY_LIMIT, tensor=None):
+def receive(
+    sock: socket.socket,
+    deadline: float | None = None,
+    *,
+    header_limit: int = HEADER_LIMIT,
+    body_limit: int = BODY_LIMIT,
+    tensor: Callable[[Array], Any] | None = None,
+) -> Any:
     """Receive a message.
 
     Parameters
@@ -82,7 +99,8 @@ def receive(sock, deadline=None, *, header_limit=HEADER_LIMIT, body_limit=BODY_L
     if sum(dtype.itemsize * math.prod(shape) for dtype, shape in types) != body_size:
         raise WireError("its sizes do not add up")
     body = _read(sock, body_size, deadline)
-    arrays, start = [], 0
+    arrays: list[Array | None] = []
+    start = 0
     for dtype, shape in types:
         count = math.prod(shape)
         array = np.frombuffer(body, dtype, count, start).reshape(shape) if count else np.empty(shape, dtype)
@@ -92,7 +110,7 @@ def receive(sock, deadline=None, *, header_limit=HEADER_LIMIT, body_limit=BODY_L
     return _unpack(value, arrays, tensor or (lambda array: array), DEPTH)
 
 
-def outcome_message(outcome):
+def outcome_message(outcome: Outcome) -> dict[str, Any]:
     """An outcome as a message that `send` takes."""
     return {
         "kind": outcome.kind,
@@ -104,7 +122,7 @@ def outcome_message(outcome):
     }
 
 
-def outcome_of(message):
+def outcome_of(message: Any) -> Outcome:
     """The outcome in a message. Raises `WireError` where there is none."""
     try:
         kind, value, after = message["kind"], message["value"], message["after"]
@@ -128,13 +146,13 @@ def outcome_of(message):
     )
 
 
-def text(string, limit):
+def text(string: str, limit: int) -> str:
     """Text of the other side, safe to print and to write: no control characters, no half surrogates."""
     string = string[:limit].encode("utf-8", "replace").decode()
     return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in string)
 
 
-def _pack(value, arrays, depth):
+def _pack(value: Any, arrays: list[Array], depth: int) -> Any:
     """The JSON form of a value; arrays are appended to `arrays` and referred to by their place."""
     if value is None or type(value) in (bool, float, str):
         return value
@@ -160,7 +178,7 @@ def _pack(value, arrays, depth):
     return {tag: len(arrays) - 1}
 
 
-def _unpack(tree, arrays, tensor, depth):
+def _unpack(tree: Any, arrays: list[Array | None], tensor: Callable[[Array], Any], depth: int) -> Any:
     """The value of a JSON form."""
     if tree is None or type(tree) in (bool, float, str):
         return tree
@@ -181,12 +199,12 @@ def _unpack(tree, arrays, tensor, depth):
         return items if tag == "list" else tuple(items)
     pairs = tag in ("dict", "adapted") and type(content) is list
     if pairs and all(type(pair) is list and len(pair) == 2 and type(pair[0]) is str for pair in content):
-        items = {key: _unpack(item, arrays, tensor, depth - 1) for key, item in content}
-        return items if tag == "dict" else Adapted(items)
+        named = {key: _unpack(item, arrays, tensor, depth - 1) for key, item in content}
+        return named if tag == "dict" else Adapted(named)
     raise WireError("it holds something that is no value")
 
 
-def _array_type(dtype, shape):
+def _array_type(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """A declared type and shape, checked."""
     sizes = type(shape) is list and len(shape) <= AXES and all(type(n) is int and 0 <= n < 1 << 31 for n in shape)
     if dtype not in DTYPES or not sizes or math.prod(n or 1 for n in shape) > 1 << 31:
@@ -194,7 +212,7 @@ def _array_type(dtype, shape):
     return np.dtype(dtype), tuple(shape)
 
 
-def _read(sock, size, deadline):
+def _read(sock: socket.socket, size: int, deadline: float | None) -> bytearray:
     """Exactly so many bytes."""
     data = bytearray(size)
     left = memoryview(data)
@@ -210,7 +228,7 @@ def _read(sock, size, deadline):
     return data
 
 
-def _set_timeout(sock, deadline):
+def _set_timeout(sock: socket.socket, deadline: float | None) -> None:
     if deadline is not None:
         left = deadline - time.monotonic()
         if left <= 0:
