@@ -15,6 +15,7 @@ from pathlib import Path
 from traitlets.config import Config
 
 from autograder import clean
+from autograder.course import PACKAGE
 from autograder.grading.classroom import CONFIG, Classroom, CommandError, is_open
 from autograder.judging.exercise import CHAPTERS
 
@@ -37,7 +38,7 @@ def main(arguments=None):
         clean.say(f"autograder {options.command}: {clean.line(error)}", error=True)
         return 1
     except ModuleNotFoundError as error:  # what a learner's installation lacks
-        needs = f"this needs {error.name}, which the extra `grade` of patches-and-positions installs"
+        needs = f"this needs {error.name}, which the extra `grade` of {PACKAGE} installs"
         clean.say(f"autograder {options.command}: {needs}", error=True)
         return 1
     except BrokenPipeError:  # `| head` has read enough

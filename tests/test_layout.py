@@ -13,7 +13,7 @@ from autograder.authoring.rooms import imports, modules, way
 ROOT = Path(__file__).parents[1]
 # From the ground up. What is bound into the sandbox stands on nothing; a course's cases stand on judging alone.
 FLOORS = (
-    ("autograder.clean", "autograder.course"),
+    ("autograder.clean", "autograder.course", "autograder.no_rfc3987"),
     ("autograder.sandbox.inside",),
     ("autograder.judging",),
     ("autograder.cases",),
@@ -63,7 +63,9 @@ def test_what_is_bound_into_the_sandbox_imports_nothing_of_the_engine():
 
 
 def test_every_module_has_a_room():
-    assert {module.count(".") for module in ROOMS if module.split(".")[1] in ("clean", "course", "__main__")} == {1}
+    assert {
+        module.count(".") for module in ROOMS if module.split(".")[1] in ("clean", "course", "no_rfc3987", "__main__")
+    } == {1}
     assert all(floor(module) is not None for module in ROOMS)
 
 

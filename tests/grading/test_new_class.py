@@ -4,7 +4,6 @@ import contextlib
 
 from build import hand_in
 
-from autograder.grading import new_class as module
 from autograder.grading.classroom import Classroom
 from autograder.notebooks.generate import ROOT
 
@@ -38,7 +37,7 @@ def test_another_version_of_the_course_grades_nothing(course, tmp_path, monkeypa
     course.run("new-class", tmp_path / "class")
     course.folder = tmp_path / "class"
     hand_in(course.folder)
-    monkeypatch.setattr(module, "course_version", lambda: "0.2.0")
+    monkeypatch.setattr("autograder.course.version", lambda: "0.2.0")
     refused = course.run("grade", "--student", "ada", status=1).stderr
     assert "keeps to version 0.1.0" in refused
     assert "this is 0.2.0" in refused

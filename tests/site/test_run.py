@@ -123,7 +123,7 @@ def test_a_browsers_course_is_small_and_enough_for_the_checks(tmp_path):
     assert content == course()
     assert len(content) < 120_000
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        assert {Path(name).suffix for name in archive.namelist()} == {".py"}
+        assert {Path(name).suffix for name in archive.namelist()} == {".py", ".toml"}
         archive.extractall(tmp_path / "course")
     code = exercise_texts("pooling")["mean_then_norm"].solution
     script = "import sys; sys.path.insert(0, 'course')\nimport autograder; print(autograder.__file__)\n"
