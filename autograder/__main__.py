@@ -90,10 +90,10 @@ def _parser():
     grade.add_argument("--force", action="store_true", help="grade what has not changed, too")
     grade.add_argument("--dry-run", action="store_true", help="write nothing; show whose grade would change")
 
-    one = command("grade-file", _grade_file, "Grade one notebook; nothing is recorded.", limits)
-    one.add_argument("notebook", metavar="NOTEBOOK", type=_path)
-    one.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
-    one.set_defaults(classroom=_no_class)
+    single = command("grade-file", _grade_file, "Grade one notebook; nothing is recorded.", limits)
+    single.add_argument("notebook", metavar="NOTEBOOK", type=_path)
+    single.add_argument("--json", action="store_true", help="one object on stdout and nothing else")
+    single.set_defaults(classroom=_no_class)
 
     look = command("inspect", _inspect, "Show what a grader would find in a notebook; nothing in it is run.")
     look.add_argument("notebook", metavar="NOTEBOOK", type=_path)
@@ -340,11 +340,18 @@ def _list(options, classroom):
     from autograder.grading.kept import verdicts
 
     rows = [("student", "assignment", "status", "score", "seed", "version", "graded", "")]
-    for one in verdicts(classroom, options.assignment, options.student):
-        notes = [] if one["current"] else ["the tests have changed since"]
-        notes += filter(None, [one["reason"], one["warning"]])
-        about = (one["student"], one["assignment"], one["status"], _score(one), one["seed"], one["version"] or "–")
-        rows.append((*about, one["graded_at"], "; ".join(notes)))
+    for verdict in verdicts(classroom, options.assignment, options.student):
+        notes = [] if verdict["current"] else ["the tests have changed since"]
+        notes += filter(None, [verdict["reason"], verdict["warning"]])
+        about = (
+            verdict["student"],
+            verdict["assignment"],
+            verdict["status"],
+            _score(verdict),
+            verdict["seed"],
+            verdict["version"] or "–",
+        )
+        rows.append((*about, verdict["graded_at"], "; ".join(notes)))
     clean.say(_table(rows))
 
 
@@ -352,7 +359,7 @@ def _forget(options, classroom):
     from autograder.grading.forget import forget
 
     found = forget(classroom, options.gradebook or classroom.gradebook, options.student, really=options.yes)
-    clean.say("Removed:" if options.yes else "Would be removed:", *(f"  {one}" for one in found))
+    clean.say("Removed:" if options.yes else "Would be removed:", *(f"  {line}" for line in found))
     clean.say("Reports and CSV files that were written before, nbgrader's exchange and your backups are not looked at.")
     if not options.yes:
         raise CommandError("nothing has been removed: add --yes to do it")

@@ -146,10 +146,10 @@ class Gradebook:
     def _with_room_for(self, verdict):
         """The assignment, with cells for what has moved to another chapter since the notebook was released."""
         name = verdict["assignment"]
-        its = self.assignments[name]
-        lacking = {row["name"] for row in verdict["exercises"] if f"check_{row['name']}" not in its.points}
+        assignment = self.assignments[name]
+        lacking = {row["name"] for row in verdict["exercises"] if f"check_{row['name']}" not in assignment.points}
         if not lacking:
-            return its
+            return assignment
         chapters = names()
         for chapter in {chapters[one] for one in lacking}:
             for cell in self._prepared(chapter)[0].cells:
@@ -164,8 +164,8 @@ class Gradebook:
                     self.book.update_or_create_solution_cell(grade_id, name, name)
                 text = {"cell_type": cell.cell_type, "locked": about["locked"], "source": cell.source}
                 self.book.update_or_create_source_cell(grade_id, name, name, checksum=about["checksum"], **text)
-        its = self.assignments[name] = self._look_up(self.book.find_notebook(name, name), its.exercises)
-        return its
+        assignment = self.assignments[name] = self._look_up(self.book.find_notebook(name, name), assignment.exercises)
+        return assignment
 
     # ------------------------------------------------------------------------------------ scores
 
@@ -234,10 +234,10 @@ class Gradebook:
         """
         rows = {row["name"]: row for row in verdict["exercises"]}
         try:
-            its = self._with_room_for(verdict)
-            submission, notebook = its.submissions.get(student) or self._hand_in(its, student)
-            self._give_places(its, notebook, rows)
-            left = {name for name in its.moved if rows and name not in rows}
+            assignment = self._with_room_for(verdict)
+            submission, notebook = assignment.submissions.get(student) or self._hand_in(assignment, student)
+            self._give_places(assignment, notebook, rows)
+            left = {name for name in assignment.moved if rows and name not in rows}
             if timestamp and self.is_time(timestamp):
                 when = {"timestamp": parse_utc(timestamp)}
                 self.db.execute(update(_SUBMITTED).where(_SUBMITTED.c.id == submission), when)
@@ -245,18 +245,18 @@ class Gradebook:
                 _SET_SCORE,
                 [
                     {"of": notebook, "cell": cell, "score": score, "lacks": score is None}
-                    for name, (cell, max_score) in its.points.items()
+                    for name, (cell, max_score) in assignment.points.items()
                     if name.removeprefix("check_") not in left
                     for score in [_points(rows.get(name.removeprefix("check_")), max_score)]
                 ],
             )
-            if its.others:
-                self.db.execute(_LEAVE_SCORE, [{"of": notebook, "cell": cell} for cell in its.others])
+            if assignment.others:
+                self.db.execute(_LEAVE_SCORE, [{"of": notebook, "cell": cell} for cell in assignment.others])
             self.db.execute(
                 _SET_COMMENT,
                 [
                     {"of": notebook, "cell": cell, "text": _comment(rows.get(name), verdict)}
-                    for name, cell in its.comments.items()
+                    for name, cell in assignment.comments.items()
                     if name not in left
                 ],
             )
@@ -265,7 +265,7 @@ class Gradebook:
         except BaseException:
             self.db.rollback()
             raise
-        its.submissions[student] = submission, notebook
+        assignment.submissions[student] = submission, notebook
         return penalty
 
     @staticmethod
@@ -281,13 +281,13 @@ class Gradebook:
         except Exception:  # whatever was written there: a year that is too far away, an hour of thirty digits
             return False
 
-    def _hand_in(self, its, student):
+    def _hand_in(self, assignment, student):
         """Make a submission's entry with a place for each grade and comment, as nbgrader does."""
         if self.db.get(api.Student, student) is None:
             self.db.execute(insert(api.Student), {"id": student})
-        submission = {"id": api.new_uuid(), "assignment_id": its.id, "student_id": student}
+        submission = {"id": api.new_uuid(), "assignment_id": assignment.id, "student_id": student}
         self.db.execute(insert(api.SubmittedAssignment), submission)
-        notebooks = {notebook: api.new_uuid() for notebook in its.cells}
+        notebooks = {notebook: api.new_uuid() for notebook in assignment.cells}
         self.db.execute(
             insert(api.SubmittedNotebook),
             [{"id": id, "notebook_id": n, "assignment_id": submission["id"]} for n, id in notebooks.items()],
@@ -295,19 +295,19 @@ class Gradebook:
         for table, kinds in ((api.Grade, ("GradeCell", "TaskCell")), (api.Comment, ("SolutionCell", "TaskCell"))):
             places = [
                 {"id": api.new_uuid(), "cell_id": cell, "notebook_id": notebooks[notebook]}
-                for notebook, cells in its.cells.items()
+                for notebook, cells in assignment.cells.items()
                 for cell, kind in cells
-                if kind in kinds and cell not in its.of_moved
+                if kind in kinds and cell not in assignment.of_moved
             ]
             if places:
                 self.db.execute(insert(table), places)
-        return submission["id"], notebooks[its.notebook]
+        return submission["id"], notebooks[assignment.notebook]
 
-    def _give_places(self, its, notebook, rows):
+    def _give_places(self, assignment, notebook, rows):
         """Make places for exercises that have moved to another chapter, where the notebook has them."""
-        moved = its.moved & rows.keys()
-        checks = {its.points[f"check_{name}"][0] for name in moved}
-        comments = {its.comments[name] for name in moved & its.comments.keys()}
+        moved = assignment.moved & rows.keys()
+        checks = {assignment.points[f"check_{name}"][0] for name in moved}
+        comments = {assignment.comments[name] for name in moved & assignment.comments.keys()}
         for table, cells in ((_GRADE, checks), (_COMMENT, comments)):
             if cells:
                 cells -= set(self.db.scalars(select(table.c.cell_id).where(table.c.notebook_id == notebook)))

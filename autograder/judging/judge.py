@@ -133,34 +133,34 @@ class Trial:
         for number, subtest in enumerate(self.subtests):
             if subtest.hidden != hidden or self.last:
                 continue
-            self.answered[subtest.name] = ones = []
+            self.answered[subtest.name] = answers = []
             for case in _draw(self.exercise.name, subtest, number, self.seed):
-                ones.append(_judged(self.exercise, case, self.call(case.args, case.kwargs)))
-                if ones[-1].outcome.kind in ("timed out", "crashed", "not found"):
-                    self.last = subtest, ones[-1]
+                answers.append(_judged(self.exercise, case, self.call(case.args, case.kwargs)))
+                if answers[-1].outcome.kind in ("timed out", "crashed", "not found"):
+                    self.last = subtest, answers[-1]
                     break
 
     def verdict(self):
         """The verdict on what was run."""
         exercise = self.exercise
-        everything = [one for subtest in self.subtests for one in self.answered.get(subtest.name, ())]
-        if self.last is None and all(one.outcome.unwritten and not one.outcome.lacks for one in everything):
+        everything = [answer for subtest in self.subtests for answer in self.answered.get(subtest.name, ())]
+        if self.last is None and all(answer.outcome.unwritten and not answer.outcome.lacks for answer in everything):
             return _nothing(exercise, self.subtests, "not written", f"{exercise.name} is not written yet")
         misconception = _explain(exercise, everything) if self.last is None else None
         if misconception:
-            for one in everything:
-                one.wrong = one.wrong or _slipped(exercise, misconception, one)
+            for answer in everything:
+                answer.wrong = answer.wrong or _slipped(exercise, misconception, answer)
         failures, results = [], []
         for subtest in self.subtests:
-            ones = self.answered.get(subtest.name, [])
-            lost = self.last is not None and (not ones or ones[-1] is self.last[1])
-            first = next((one for one in ones if one.wrong), None)
+            answers = self.answered.get(subtest.name, [])
+            lost = self.last is not None and (not answers or answers[-1] is self.last[1])
+            first = next((answer for answer in answers if answer.wrong), None)
             results.append((subtest, first is None and not lost))
             if first is not None:
                 failures.append(_failure(exercise, subtest, first, misconception))
             elif lost:
                 failures.append(Failure(subtest.name, self._not_run(), None, subtest.hidden))
-        changed = next((one.changed for one in everything if one.changed is not None), None)
+        changed = next((answer.changed for answer in everything if answer.changed is not None), None)
         if self.last is None and changed is not None:
             failures.append(_mutation(exercise, changed))
         # Credit for leaving the inputs alone is only for a function that does something right with them.
@@ -169,10 +169,10 @@ class Trial:
         return _verdict(exercise, results, unchanged, failures, status)
 
     def _not_run(self):
-        subtest, one = self.last
+        subtest, answer = self.last
         # How a call crashed can be told by its arguments: it is said of visible ones.
-        secret = subtest.hidden and one.outcome.kind != "timed out"
-        why = one.outcome.kind if secret else f"{one.outcome.kind}: {one.outcome.error}"
+        secret = subtest.hidden and answer.outcome.kind != "timed out"
+        why = answer.outcome.kind if secret else f"{answer.outcome.kind}: {answer.outcome.error}"
         return f"{self.exercise.name}: not run, because an earlier call {why}."
 
 
@@ -313,12 +313,12 @@ def _wrong(exercise, case, outcome, tolerance):
     return difference(outcome.value, expected, tolerance, label)
 
 
-def _slipped(exercise, misconception, one):
+def _slipped(exercise, misconception, answer):
     """What is wrong with an answer that only its precision hides, if the misconception gives the like, or None."""
-    theirs = _ours(misconception.function, one.case)
-    if one.slip is None or theirs.kind != "returned":
+    theirs = _ours(misconception.function, answer.case)
+    if answer.slip is None or theirs.kind != "returned":
         return None
-    return one.slip if _wrong(exercise, one.case, theirs, exercise.tolerance) else None
+    return answer.slip if _wrong(exercise, answer.case, theirs, exercise.tolerance) else None
 
 
 def _single(exercise, case):
@@ -397,34 +397,34 @@ def _because(case):
 
 def _explain(exercise, everything):
     """The misconception that gives the learner's answers, best over all the cases that were run."""
-    wrong = [one for one in everything if one.wrong]
+    wrong = [answer for answer in everything if answer.wrong]
     best, most = None, 0
     for misconception in exercise.misconceptions if wrong else ():
         if not _agrees(misconception, wrong[0]):
             continue  # the first failing check is the one whose message the learner reads
-        hits = [_agrees(misconception, one) for one in everything]
-        explained = sum(hit for hit, one in zip(hits, everything, strict=True) if one.wrong)
+        hits = [_agrees(misconception, answer) for answer in everything]
+        explained = sum(hit for hit, answer in zip(hits, everything, strict=True) if answer.wrong)
         # It must explain every wrong answer, or else most of all the answers.
         enough = explained == len(wrong) or 2 * sum(hits) > len(everything)
-        if enough and sum(hits) > most and any(_telling(misconception, one) for one in wrong):
+        if enough and sum(hits) > most and any(_telling(misconception, answer) for answer in wrong):
             best, most = misconception, sum(hits)
     return best
 
 
-def _agrees(misconception, one):
-    theirs = _ours(misconception.function, one.case)
-    if theirs.kind != one.outcome.kind:
+def _agrees(misconception, answer):
+    theirs = _ours(misconception.function, answer.case)
+    if theirs.kind != answer.outcome.kind:
         return False
     if theirs.kind == "raised":
-        return theirs.bases[:1] == one.outcome.bases[:1]
-    return same(one.outcome.value, theirs.value, one.tolerance)
+        return theirs.bases[:1] == answer.outcome.bases[:1]
+    return same(answer.outcome.value, theirs.value, answer.tolerance)
 
 
-def _telling(misconception, one):
+def _telling(misconception, answer):
     """Whether they agree in more than the class of an error: many a mistake ends in a ValueError."""
-    if one.outcome.kind != "raised":
-        return _agrees(misconception, one)
-    return _without_line(one.outcome.error) == _without_line(_ours(misconception.function, one.case).error)
+    if answer.outcome.kind != "raised":
+        return _agrees(misconception, answer)
+    return _without_line(answer.outcome.error) == _without_line(_ours(misconception.function, answer.case).error)
 
 
 def _without_line(error):

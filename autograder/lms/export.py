@@ -38,7 +38,9 @@ def export(classroom, url, form, assignment=None):
                 f"the gradebook has no assignment{f' {assignment}' if assignment else ''} yet: grade first"
             )
         students = sorted(book.book.students, key=lambda student: student.id)
-        scores = {one.name: {s.student_id: _score(s) for s in one.submissions} for one in assignments}
+        scores = {
+            assignment.name: {s.student_id: _score(s) for s in assignment.submissions} for assignment in assignments
+        }
         make = {"nbgrader": _nbgrader, "canvas": _canvas, "moodle": _moodle}[form]
         rows = make(assignments, students, scores)
     text = io.StringIO()
@@ -68,32 +70,41 @@ def _net(score):
 
 def _nbgrader(assignments, students, scores):
     yield NBGRADER
-    for one in assignments:
+    for assignment in assignments:
         for student in students:
-            score = scores[one.name].get(student.id, (0.0, 0.0, None))
+            score = scores[assignment.name].get(student.id, (0.0, 0.0, None))
             points, penalty, timestamp = score
             person = (student.id, student.last_name, student.first_name, student.email)
-            yield (one.name, one.duedate, timestamp, *person, points, penalty, _net(score), one.max_score)
+            yield (
+                assignment.name,
+                assignment.duedate,
+                timestamp,
+                *person,
+                points,
+                penalty,
+                _net(score),
+                assignment.max_score,
+            )
 
 
 def _canvas(assignments, students, scores):
     """The form of Canvas' gradebook import: a row of points possible, then the students by their login."""
-    yield ("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *(one.name for one in assignments))
-    yield ("Points Possible", "", "", "", "", *(one.max_score for one in assignments))
+    yield ("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *(assignment.name for assignment in assignments))
+    yield ("Points Possible", "", "", "", "", *(assignment.max_score for assignment in assignments))
     for student in students:
         yield (_full_name(student), "", "", student.id, "", *_nets(student, assignments, scores))
 
 
 def _moodle(assignments, students, scores):
     """For Moodle's grade import, which maps columns by their titles: the user by name, each column a grade item."""
-    yield ("username", "firstname", "lastname", "email", *(one.name for one in assignments))
+    yield ("username", "firstname", "lastname", "email", *(assignment.name for assignment in assignments))
     for student in students:
         person = (student.id, student.first_name, student.last_name, student.email)
         yield (*person, *_nets(student, assignments, scores))
 
 
 def _nets(student, assignments, scores):
-    return [_net(scores[one.name].get(student.id, (None, 0.0, None))) for one in assignments]
+    return [_net(scores[assignment.name].get(student.id, (None, 0.0, None))) for assignment in assignments]
 
 
 def _full_name(student):
