@@ -6,7 +6,9 @@ import sys
 c = get_config()  # noqa: F821, nbgrader defines it
 
 # nbgrader calls `alembic` by name; this finds it where the environment is not activated.
-os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", os.defpath)
+tools, path = os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)
+if tools not in path.split(os.pathsep):
+    os.environ["PATH"] = tools + os.pathsep + path
 
 c.CourseDirectory.course_id = "patches-and-positions"
 c.CourseDirectory.source_directory = "_build/source"  # made by `make exercises`, never committed

@@ -19,7 +19,7 @@ from autograder.course import HEAVY, ROOT
 from autograder.judging.exercise import exercises
 from autograder.judging.judge import Trial
 from autograder.notebooks.read import NotReadable, moved_from, names, read
-from autograder.sandbox.host import Sandbox, SandboxFailed, SandboxUnavailable
+from autograder.sandbox.host import INSIDE, Sandbox, SandboxFailed, SandboxUnavailable
 from autograder.sandbox.inside.calls import Outcome
 
 # What `grade-file --json` gives; verdict.json holds more.
@@ -90,7 +90,8 @@ class Task:
 def version(chapter):
     """What a verdict depends on beside the submission: a hash of all code of the course that runs and judges it."""
     cases = {f"autograder.cases.{one}" for one in (chapter, *moved_from(chapter).values())}
-    paths, left = set(), _files("autograder.grading.grade", "autograder.sandbox.inside.serve", *cases)
+    inside = {f"autograder.sandbox.inside.{path.stem}" for path in INSIDE.glob("*.py")}
+    paths, left = set(), _files("autograder.grading.grade", *inside, *cases)
     while left:
         path = left.pop()
         paths.add(path)

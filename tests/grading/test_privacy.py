@@ -278,3 +278,12 @@ def test_no_table_is_written_into_a_file_of_another_account(course, monkeypatch)
     done = course.run("export", "--output", "scores.csv", status=1)
     assert "scores.csv belongs to another account" in done.stderr
     assert (course.folder / "scores.csv").read_text() == ""
+
+
+def test_reading_the_configuration_again_changes_nothing(course, monkeypatch):
+    """A process that reads it a thousand times could start no other: the PATH grew each time."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    course.run("doctor")
+    once = os.environ["PATH"]
+    course.run("doctor")
+    assert os.environ["PATH"] == once and once.endswith(":/usr/bin:/bin")

@@ -10,7 +10,8 @@ import pytest
 from build import STUDENTS, notebook
 
 from autograder import clean
-from autograder.notebooks.read import MAX_FILE, NotReadable, inspect, read, restored
+from autograder.notebooks.read import MAX_FILE, NotReadable, inspect, read
+from autograder.notebooks.restore import restored
 
 LIMIT = 10.0  # seconds; all take less than two on a machine with nothing else to do
 CELLS = notebook(STUDENTS["ada"])["cells"]
