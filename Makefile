@@ -17,16 +17,17 @@ BIN := $(VENV)/bin
 SITE := _build/html
 
 .DEFAULT_GOAL := help
-.PHONY: help book page serve lab exercises grade test test-all bench peers gpu-pages clean lint system preview
+.PHONY: help book page serve lab exercises grade quick test test-all bench peers gpu-pages clean lint system preview
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 help:
-	@echo "make book       build the site            make test      run the tests"
-	@echo "make serve      open the site             make test-all  the slow ones too"
-	@echo "make lab        solve in work/            make bench     measure"
-	@echo "make exercises  write the notebooks       make peers     record what other libraries compute"
-	@echo "make grade      grade submitted/          make clean     remove what was built"
+	@echo "make book       build the site            make quick     what an author tests after each change"
+	@echo "make serve      open the site             make test      run the tests"
+	@echo "make lab        solve in work/            make test-all  the slow ones too"
+	@echo "make exercises  write the notebooks       make bench     measure"
+	@echo "make grade      grade submitted/          make peers     record what other libraries compute"
+	@echo "make lint       read the code             make clean     remove what was built"
 	@echo "make gpu-pages  run the notebooks of the GPU pages at every size, for hours, and keep what they measure"
 	@echo "make page       build again what has changed on the pages, in seconds"
 	@echo "make preview PAGE=book/patchify  for authors: one page, and what its exercises lack"
@@ -114,12 +115,21 @@ lab: $(VENV)/.ready exercises
 grade: $(VENV)/.ready
 	$(BIN)/python -m autograder grade
 
-# A worker for each core; a file's tests stay together, for they share what is slow to make. conftest.py orders them.
+# Two workers for each core; a file's tests stay together, for they share what is slow to make. conftest.py orders them.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+# What an author breaks first: exercises, their cases, the functions, notebooks. No site, no browser, no training.
+LONG := $(addprefix tests/chapters/,test_training.py test_colour.py test_gpu_pages.py test_gpu_benchmark.py)
+QUICK := $(addprefix tests/,test_cells.py test_exercises.py test_generate.py test_golden.py test_judge.py oddities) \
+	$(filter-out $(LONG),$(wildcard tests/chapters/*.py))
+
 test: $(VENV)/.ready system
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
 
 test-all: $(VENV)/.ready system
-	$(BIN)/python -m pytest -m '' -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m ''
+
+quick: $(VENV)/.ready
+	$(PYTEST) $(QUICK)
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -14,6 +14,8 @@ WRITTEN = list(dict.fromkeys(names().values()))
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory):
+    import autograder.grading.gradebook  # noqa: F401 - nbgrader asks for its gradebook's version once, and not for each notebook
+
     root = tmp_path_factory.mktemp("course")
     for chapter in WRITTEN:
         generate(chapter, root)

@@ -37,7 +37,8 @@ def make(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "target", ["book", "lab", "exercises", "grade", "test", "test-all", "bench", "peers", "clean", "lint", "preview"]
+    "target",
+    ["book", "lab", "exercises", "grade", "quick", "test", "test-all", "bench", "peers", "clean", "lint", "preview"],
 )
 def test_every_target_can_be_made(make, target):
     make("--dry-run", target)

@@ -3,15 +3,22 @@
 import base64
 import hashlib
 import os
+import platform
 import re
 import shutil
+import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from pathlib import Path
 
 from course_html import tag
 from docutils import nodes
 from docutils.parsers.rst import directives
 from myst_nb.core import render
+from myst_nb.core.execute import create_client
+from myst_nb.core.execute.cache import get_cache
+from myst_nb.core.read import create_nb_reader
 from myst_nb.sphinx_ import HideCodeCellNode
 from pygments.formatters import HtmlFormatter
 from pygments.token import STANDARD_TYPES, Token
@@ -24,8 +31,13 @@ logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
 WIDGETS = ROOT / "book" / "widgets"
 STYLE = ROOT / "book" / "_theme" / "course" / "static" / "course.css"
-# What the cells of the pages call and read
-CALLED = ("solutions/*.py", "autograder/**/*", "book/*.py", "book/gpu/results/*", "benchmarks/results/*.json")
+# What the cells of the pages call and read; tests/site/test_site.py looks whether they read more
+CALLED = ("solutions/**/*", "autograder/**/*", "book/*.py", "book/gpu/results/**/*", "book/widgets/*.webp",
+          "benchmarks/results/*.json", "tests/golden/*.json")  # fmt: skip
+# What cells find outside the course: variables of the environment, and where data sets lie if these do not say
+DATA = {"FASHION_MNIST": "/usr/share/datasets/fashion-mnist", "CIFAR10": "cifar10"}
+SETTINGS = ("COURSE_SIZE", "COURSE_CHECKPOINTS", "OMP_NUM_THREADS", *DATA)
+KEPT = 4  # states of the course whose cells' outputs are kept
 BREAKS = re.compile(r"(?<=[a-z0-9)]_)|(?<=\w\w[.=(/])")  # in the middle of a long name
 VECTOR = re.compile(r"[\d\s.,()\[\]+−=·×-]{1,60}")  # or a sum: it is read in one piece
 PICTURE = re.compile(r"data:image/(\w+);base64,([\w+/=]{2000,})")
@@ -225,10 +237,14 @@ def watch_style(app):
         templates.newest_template_mtime = lambda: max(newest(), STYLE.stat().st_mtime)
 
 
-def digest(patterns):
+def digest(patterns, *more):
+    """A number that changes with any file of these patterns, its name and its content, and with what else is given."""
     files = sorted({path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()})
-    files = [path for path in files if "__pycache__" not in path.parts]
-    return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
+    told = [repr(more)]
+    for path in files:
+        if "__pycache__" not in path.parts:
+            told.append(f"{path.relative_to(ROOT)} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 def sources_digest():
@@ -241,14 +257,66 @@ def see_whether_whole(app, env, docnames):
     app.is_whole = set(docnames) == env.found_docs
 
 
+def surroundings():
+    """What the outputs of cells hang on besides code: Python, the machine, every package, settings and data sets."""
+    packages = sorted(f"{one.name} {one.version}" for one in metadata.distributions())
+    settings = {name: os.environ.get(name) for name in SETTINGS}
+    places = [Path(settings[name] or place) for name, place in DATA.items()]
+    data = [(str(path), path.stat().st_mtime) for place in places for path in [place, *sorted(place.glob("**/*"))]
+            if path.exists()]  # fmt: skip
+    return sys.version, platform.machine(), packages, settings, data
+
+
+def cells_folder(kept):
+    """The folder, in one that is kept, for the outputs of cells in the state in which the course is now."""
+    return Path(kept) / digest(CALLED, *surroundings())[:16]
+
+
 def keep_outputs(app, env, docnames):
-    """`make book` runs every cell. `make page` runs those of a page whose code, or what it calls, has changed."""
-    cells = Path(app.outdir).parent / "cells"
+    """`make book` runs every cell. `make page` runs those of a page whose code, or what it calls, has changed.
+
+    So does a whole build where CELLS names a folder, as the tests' does: it takes what any build has left there.
+    """
+    elsewhere = os.environ.get("CELLS")
+    cells = Path(elsewhere or Path(app.outdir).parent / "cells")
     if app.is_whole:
-        shutil.rmtree(cells, ignore_errors=True)
+        if not elsewhere:
+            shutil.rmtree(cells, ignore_errors=True)
         shutil.rmtree(Path(app.outdir) / "_images", ignore_errors=True)
-    cache = {"execution_mode": "cache", "execution_cache_path": str(cells / digest(CALLED)[:16])}
+    cells = cells_folder(cells)
+    get_cache(cells).list_cache_records()  # its database is made before the pages are read side by side
+    cache = {"execution_mode": "cache", "execution_cache_path": str(cells)}
     env.mystnb_config = env.mystnb_config.copy(**cache)
+    old = sorted(cells.parent.iterdir(), key=lambda folder: folder.stat().st_mtime)[:-KEPT]
+    for folder in old:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Mute:
+    """A log that keeps nothing."""
+
+    def info(self, *_, **__):
+        pass
+
+    debug = warning = error = info
+
+
+def run_side_by_side(app, env, docnames):
+    """Run the pages' cells on all cores before Sphinx reads one page after the other, which finds their outputs.
+
+    What fails here is run once more there, and named there.
+    """
+
+    def run(docname):
+        path = env.doc2path(docname)
+        text = Path(path).read_text(encoding="utf-8")
+        reader = create_nb_reader(path, env.myst_config, env.mystnb_config, text)
+        if reader:
+            with create_client(reader.read(text), path, env.mystnb_config, Mute(), reader.read_fmt):
+                pass
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(run, docnames))
 
 
 def sign(app, exception):
@@ -281,5 +349,6 @@ def setup(app):
     app.connect("build-finished", copy_widgets)
     app.connect("env-before-read-docs", see_whether_whole)
     app.connect("env-before-read-docs", keep_outputs)
+    app.connect("env-before-read-docs", run_side_by_side)
     app.connect("build-finished", sign)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

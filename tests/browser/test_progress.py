@@ -5,7 +5,7 @@ import re
 
 import pytest
 from accessible import violations
-from conftest import put_together
+from conftest import put_together, visits
 from playwright.sync_api import expect
 
 from autograder.judging.exercise import names
@@ -13,10 +13,22 @@ from autograder.judging.exercise import names
 PAGE = "book/progress.html"
 
 
+@pytest.fixture(scope="module")
+def record(browser, address):
+    """What the browser keeps of a reader who has solved one exercise and answered a question of patchify."""
+    with visits(browser, address) as visit:
+        page = visit("book/patchify.html")
+        solve_and_answer(page)
+        yield page.context.storage_state()
+
+
 @pytest.fixture
-def page(visit):
-    """The page of progress of a reader who has solved one exercise and answered a question of patchify."""
-    page = visit("book/patchify.html")
+def page(visit, record):
+    """That reader's page of progress."""
+    return visit(PAGE, storage_state=record)
+
+
+def solve_and_answer(page):
     quiz = page.locator(".quiz:has(input[data-right])").first
     quiz.locator("input[data-right]").first.check()
     quiz.get_by_role("button", name="Check").click()
@@ -29,8 +41,6 @@ def page(visit):
         write("exercise/patchify", { code: "# mine", solved: true });
         write("exercise/unpatchify", { code: "# not yet", solved: false });
     }""")
-    page.goto(page.url.replace("book/patchify.html", PAGE))
-    return page
 
 
 def test_what_is_solved_is_shown(page):

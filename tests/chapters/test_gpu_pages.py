@@ -166,8 +166,12 @@ def test_kept_runs_of_the_notebooks_say_where_they_come_from_and_hold_no_output(
 
 
 @pytest.mark.parametrize("page", notebooks.PAGES)
-def test_a_notebook_runs_whole_at_the_tests_size_in_bfloat16(page, tmp_path):
-    found = notebooks.run(page, "tiny", seed=7, precision="bfloat16", checkpoints=tmp_path)
+def test_a_notebook_runs_whole_at_the_tests_size_in_bfloat16(page, tmp_path, kept_as_cells):
+    def run():
+        found = notebooks.run(page, "tiny", seed=7, precision="bfloat16", checkpoints=tmp_path)
+        return found | {"left": [path.name for path in tmp_path.iterdir()]}
+
+    found = kept_as_cells([notebooks.NOTEBOOKS / f"{page}.ipynb", notebooks.__file__, __file__], run)
     assert found["failed"] == []
     assert found["machine"]["precision"] == "bfloat16" and found["setting"]["size"] == "tiny"
-    assert list(tmp_path.iterdir()) == []  # so short a run leaves no checkpoint
+    assert found["left"] == []  # so short a run leaves no checkpoint

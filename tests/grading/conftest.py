@@ -1,6 +1,8 @@
 """A course in a folder of its own, and the commands on it as a teacher runs them."""
 
+import atexit
 import contextlib
+import functools
 import io
 import json
 import os
@@ -8,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +20,49 @@ from autograder.__main__ import main
 from autograder.grading.classroom import remember
 
 ROOT = Path(__file__).parents[2]
+
+
+# A Python that has loaded nbgrader, which takes seconds each time, and runs each of its commands in a copy of itself.
+# For each new gradebook nbgrader would start one more, to be told a version that is always the same.
+LOADED = """
+import json, os, runpy, sys
+import nbgrader.apps
+from alembic.script import ScriptDirectory
+from nbgrader import api, dbutil
+api.get_alembic_version = ScriptDirectory(dbutil.ALEMBIC_DIR).get_current_head
+for line in sys.stdin:
+    task = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(task["folder"])
+        os.environ.clear()
+        os.environ.update(task["environment"])
+        for number, place in enumerate((os.devnull, "out", "errors")):
+            os.dup2(os.open(os.path.join(task["said"], place), os.O_RDWR | os.O_CREAT), number)
+        sys.path[0], sys.argv[1:] = task["folder"], task["arguments"]
+        runpy.run_module("nbgrader", run_name="__main__", alter_sys=True)
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@functools.cache
+def loaded():
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOADED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    atexit.register(process.communicate)  # it ends where nothing more comes
+    return process
+
+
+def run_nbgrader(folder, arguments, environment):
+    """Run a command of nbgrader as `python -m nbgrader` does; returns the finished process."""
+    with tempfile.TemporaryDirectory() as said:
+        task = {"folder": str(folder), "arguments": arguments, "environment": environment, "said": said}
+        print(json.dumps(task), file=loaded().stdin, flush=True)
+        status = int(loaded().stdout.readline())
+        out, errors = (Path(said, name).read_text("utf-8") for name in ("out", "errors"))
+    return SimpleNamespace(returncode=status, stdout=out, stderr=errors)
 
 
 class Course:
@@ -46,13 +92,12 @@ class Course:
         The environment is not on the PATH: `.venv/bin/python -m autograder` must do without. `under` is a command
         that runs it; a status of None is any.
         """
-        done = subprocess.run(
-            [*under, sys.executable, "-m", module, *map(str, arguments)],
-            cwd=self.folder,
-            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-        )
+        environment, arguments = {**os.environ, "PATH": str(path), "PYTHONPATH": str(ROOT)}, [*map(str, arguments)]
+        if module == "nbgrader" and not under:
+            done = run_nbgrader(self.folder, arguments, environment)
+        else:
+            command = [*under, sys.executable, "-m", module, *arguments]
+            done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
         assert status is None or done.returncode == status, f"{done.stdout}\n{done.stderr}"
         return done
 

@@ -163,7 +163,7 @@ def test_a_gradebook_that_is_none_is_said_in_one_line(course, content):
     else:
         path.mkdir()
     for command in ("grade", "export"):
-        done = course.command(command, status=1)
+        done = course.run(command, status=1)
         assert "Traceback" not in done.stderr
         assert "the gradebook" in done.stderr.strip().splitlines()[-1]
 

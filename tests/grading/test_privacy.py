@@ -211,7 +211,7 @@ def test_modules_in_the_folder_of_a_class_stand_for_nothing_installed(course, pl
     """The class's configuration is run, which is documented; what lies beside it is not."""
     folder, mark = planted
     submit(course.folder, "ada", notebook(STUDENTS["ada"]))
-    course.command("grade")
+    course.run("grade")
     for path in folder.glob("*.py"):
         if path.stem != "nbgrader_config":
             (course.folder / path.name).write_bytes(path.read_bytes())

@@ -29,6 +29,26 @@ for path in map(Path, sys.argv[1:]):
 assert versions() == before
 print(json.dumps(found))
 """
+# The same for one file, without and with a line that may import it in the cases of patchify.
+FOLLOW = (
+    ASK.partition("before, found")[0]
+    + """
+def changed(path):
+    kept, before = path.read_bytes(), versions()
+    path.write_bytes(kept + b"\\n# changed\\n")
+    now = versions()
+    path.write_bytes(kept)
+    return [chapter for chapter in now if now[chapter] != before[chapter]]
+cases, found = Path("autograder/cases/patchify.py"), []
+kept = cases.read_text()
+for line, counts in json.loads(sys.argv[1]):
+    without = changed(Path(counts))
+    cases.write_text(f"{kept}\\n{line}\\n")
+    found.append([without, changed(Path(counts))])
+    cases.write_text(kept)
+print(json.dumps(found))
+"""
+)
 # What Python has loaded when a submission has been graded, and what is bound into the sandbox.
 GRADE = """
 import json, sys, tempfile
@@ -97,37 +117,36 @@ def test_what_only_shows_a_verdict_is_in_none(changing, name):
     assert changing[f"autograder/{name}.py"] == []
 
 
-@pytest.mark.parametrize(
-    ("line", "counts"),
-    [
-        ("from solutions import (\n    tokens,\n)", "solutions/tokens.py"),
-        ("import solutions.tokens", "solutions/tokens.py"),
-        ("import numpy, solutions.tokens as t", "solutions/tokens.py"),
-        ("from solutions.tokens import embed as e", "solutions/tokens.py"),
-        ("def later():\n    from solutions import tokens", "solutions/tokens.py"),
-        ("from . import tokens", "autograder/cases/tokens.py"),
-        ("from .tokens import embed", "autograder/cases/tokens.py"),
-        ("from ..lms import export", "autograder/lms/export.py"),
-        ("from ..lms.export import (\n    export as e,\n)", "autograder/lms/export.py"),
-        ("from solutions import helpers", "solutions/helpers/__init__.py"),
-        ("import solutions.helpers.width", "solutions/helpers/__init__.py"),
-        ("import solutions.helpers.width", "solutions/helpers/width.py"),
-        ("from solutions.helpers.width import *", "solutions/helpers/width.py"),
-    ],
-)
-def test_imports_are_followed_however_they_are_written(clone, line, counts):
-    cases, helpers = clone / "autograder/cases/patchify.py", clone / "solutions/helpers"
-    kept = cases.read_text()
-    try:
-        helpers.mkdir()
-        for name in ("__init__", "width"):
-            (helpers / f"{name}.py").write_text("")
-        assert ask(clone, ASK, counts) == {counts: []}
-        cases.write_text(f"{kept}\n{line}\n")
-        assert ask(clone, ASK, counts) == {counts: ["patchify"]}
-    finally:
-        cases.write_text(kept)
-        shutil.rmtree(helpers)
+IMPORTS = [
+    ("from solutions import (\n    tokens,\n)", "solutions/tokens.py"),
+    ("import solutions.tokens", "solutions/tokens.py"),
+    ("import numpy, solutions.tokens as t", "solutions/tokens.py"),
+    ("from solutions.tokens import embed as e", "solutions/tokens.py"),
+    ("def later():\n    from solutions import tokens", "solutions/tokens.py"),
+    ("from . import tokens", "autograder/cases/tokens.py"),
+    ("from .tokens import embed", "autograder/cases/tokens.py"),
+    ("from ..lms import export", "autograder/lms/export.py"),
+    ("from ..lms.export import (\n    export as e,\n)", "autograder/lms/export.py"),
+    ("from solutions import helpers", "solutions/helpers/__init__.py"),
+    ("import solutions.helpers.width", "solutions/helpers/__init__.py"),
+    ("import solutions.helpers.width", "solutions/helpers/width.py"),
+    ("from solutions.helpers.width import *", "solutions/helpers/width.py"),
+]
+
+
+@pytest.fixture(scope="module")
+def following(clone):
+    """For each of the imports, asked in one process: which versions its file changes without it, and with it."""
+    (clone / "solutions/helpers").mkdir()
+    for name in ("__init__", "width"):
+        (clone / f"solutions/helpers/{name}.py").write_text("")
+    yield ask(clone, FOLLOW, json.dumps(IMPORTS))
+    shutil.rmtree(clone / "solutions/helpers")
+
+
+@pytest.mark.parametrize("number", range(len(IMPORTS)), ids=[line for line, _ in IMPORTS])
+def test_imports_are_followed_however_they_are_written(following, number):
+    assert following[number] == [[], ["patchify"]]
 
 
 def allow(course, value):

@@ -11,7 +11,7 @@ from autograder.grading.grade import Limits, close_sandbox, grade
 
 NAMES = ("patchify", "unpatchify", "conv_weight_to_linear", "patch_embed_conv")
 USUAL = Limits()
-SHORT = Limits(time_limit=1.0)  # for what never ends
+SHORT = Limits(time_limit=0.5)  # for what never ends
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -17,7 +17,7 @@ def box():
 @pytest.fixture(scope="session")
 def hasty():
     """A sandbox for what would never end: its limits are short."""
-    with Sandbox(("numpy",), time_limit=1, cell_limit=1, notebook_limit=60, memory_mb=300) as box:
+    with Sandbox(("numpy",), time_limit=0.25, cell_limit=1, notebook_limit=60, memory_mb=300) as box:
         yield box
 
 

@@ -26,6 +26,39 @@ def test_what_a_page_depends_on_is_there(site):
     assert gone == []
 
 
+def test_what_cells_read_is_what_their_outputs_are_kept_for(opened_by_cells):
+    """Else a page would show what is no longer so: outputs are kept as long as nothing changes of CALLED."""
+    from course_site import CALLED
+
+    ours = {path.relative_to(ROOT) for path in opened_by_cells if path.is_relative_to(ROOT) and path.is_file()}
+    ours = {path for path in ours if path.parts[0] not in (".venv", "_build", ".git") and path.suffix != ".pyc"}
+    assert {"pavilion.webp", "torch.json", "position_ablation.json", "training.py"} <= {path.name for path in ours}
+    called = {path.relative_to(ROOT) for pattern in CALLED for path in ROOT.glob(pattern)}
+    assert ours - called == set()
+
+
+def test_outputs_are_kept_for_one_state_of_the_course_and_its_surroundings(tmp_path, monkeypatch):
+    import course_site
+
+    file = tmp_path / "tests" / "golden" / "a.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("1")
+    monkeypatch.setattr(course_site, "ROOT", tmp_path)
+    folders = [course_site.cells_folder("kept")]
+    assert course_site.cells_folder("kept") == folders[0]
+    file.write_text("2")
+    folders.append(course_site.cells_folder("kept"))
+    file.rename(file.with_name("b.json"))
+    folders.append(course_site.cells_folder("kept"))
+    monkeypatch.setenv("COURSE_SIZE", "tiny")
+    folders.append(course_site.cells_folder("kept"))
+    monkeypatch.setenv("FASHION_MNIST", str(file.parent))
+    folders.append(course_site.cells_folder("kept"))
+    monkeypatch.setattr(course_site.metadata, "distributions", list)  # nothing installed
+    folders.append(course_site.cells_folder("kept"))
+    assert len(set(folders)) == len(folders)
+
+
 def test_the_math_font_has_what_the_formulas_use(site):
     from subset_fonts import FORMULAS, codepoints
 
