@@ -9,11 +9,11 @@ import re
 import subprocess
 import sys
 from difflib import get_close_matches
-from itertools import pairwise
 
 import yaml
 
 from autograder.authoring.mutants import holes
+from autograder.authoring.rules import broken
 from autograder.course import ROOT
 from autograder.judging.exercise import find, names
 from autograder.notebooks.from_page import labels
@@ -60,23 +60,6 @@ def _leads_to(line, labels):
     return what is not None and (what[1] or what[2]).rpartition("/")[2] in labels
 
 
-def lacks(names):
-    """What the tests of every exercise find wrong with some: name -> list of their words."""
-    command = [sys.executable, "-m", "pytest", ROOT / "tests" / "test_exercises.py", "-q", "--tb=short", "--no-header"]
-    command += ["-k", " or ".join(f"[{name}] or [{name}-" for name in names), "-p", "no:cacheprovider"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    found = {name: [] for name in names}
-    for before, line in pairwise(done.stdout.splitlines()):
-        if test := re.match(r"_+ test_\w+\[(\w+)", line):
-            name = test[1]
-        # Of each failure the first line of what pytest says is wrong
-        elif line.startswith("E  ") and not before.startswith("E  "):
-            found[name].append(line[1:].strip().removeprefix("AssertionError: "))
-    if done.returncode and not any(found.values()):
-        sys.exit(done.stdout + done.stderr)
-    return found
-
-
 def main():
     """Preview a page; the exit status is 1 when something is to be done."""
     parser = argparse.ArgumentParser(
@@ -98,9 +81,9 @@ def main():
     wrong = build(page)
     print(*wrong, f"The page: {(OUT / '_build' / 'html' / page).relative_to(ROOT)}.html", sep="\n")
     print(f"Open it with: make serve SITE={(OUT / '_build' / 'html').relative_to(ROOT)}")
-    errors_of = lacks(options.exercise or tasks) if tasks else {}
-    for name, errors in errors_of.items():
-        unseen, idle = holes(find(name))
+    for name in options.exercise or tasks:
+        exercise = find(name)
+        errors, (unseen, idle) = broken(exercise), holes(exercise)
         print(f"\n{name}: {'to be done' if errors or unseen or idle else 'good'}", *errors, sep="\n  ")
         for before, after in unseen:
             print("  No case sees the difference between", before, "and", after, sep="\n    ")
