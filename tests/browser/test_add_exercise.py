@@ -205,3 +205,20 @@ def test_renamed_and_then_retired_it_keeps_its_grades(tree, added):
     assert tree.grade() == kept
     verdict = json.loads((tree.folder / "course/autograded/right/patchify/verdict.json").read_text(encoding="utf-8"))
     assert [row["name"] for row in verdict["retired"]] == ["patch_middle"]
+
+
+@pytest.mark.slow
+def test_no_test_has_to_be_changed(tmp_path):
+    """Those that look at all exercises of a chapter, or grade it, take the new one as it comes."""
+    ignored = shutil.ignore_patterns("__pycache__", "_build", ".venv", ".git", "node_modules")
+    shutil.copytree(ROOT, tmp_path / "course", ignore=ignored)
+    tree = Tree.__new__(Tree)
+    tree.folder = tmp_path / "course"
+    tree.add("solutions/patchify.py", FUNCTION)
+    tree.add("autograder/cases/patchify.py", better(DECLARATION))
+    tree.add("book/patchify.md", BLOCK)
+    tree.generate()
+    tests = ("tests/test_exercises.py", "tests/oddities", "tests/grading/test_records.py", "tests/test_layout.py")
+    tests += ("tests/grading/test_chapters.py", "tests/grading/test_moved.py", "tests/test_generate.py")
+    printed, status = tree.run("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    assert status == 0, printed[-6000:]
