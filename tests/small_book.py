@@ -26,9 +26,6 @@ def build(folder, pages, whole=True, **environment):
     """
     config = yaml.safe_load((ROOT / "_config.yml").read_text())
     config["bibtex_bibfiles"] = [str(ROOT / "book/references.bib")]
-    extensions = config["sphinx"]["local_extensions"]
-    extensions.update({name: str(ROOT / path) for name, path in extensions.items()})
-    config["sphinx"]["config"]["html_theme_path"] = [str(ROOT / "book/_theme")]
     (folder / "_config.yml").write_text(yaml.safe_dump(config))
     toc = {"format": "jb-book", "root": "start", "chapters": [{"file": name} for name in pages]}
     (folder / "_toc.yml").write_text(yaml.safe_dump(toc))

@@ -89,7 +89,7 @@ def test_without_npm_the_files_are_named(pyodide, fake_npm, tmp_path, monkeypatc
 
 
 def test_npm_brings_the_release_that_the_pages_load_from_outside():
-    settings = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]
+    settings = yaml.safe_load((ROOT / "book/_ext/site.yml").read_text())["sphinx"]["config"]
     assert f"/v{course_run.NPM_PACKAGE.partition('@')[2]}/" in settings["pyodide_address"]
 
 
