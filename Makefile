@@ -1,4 +1,4 @@
-# Patches and Positions. `make book` builds the site, `make test` runs the tests; both set up what they need.
+# A course. `make book` builds the site, `make test` runs the tests; both set up what they need.
 
 PYTHON ?= python3
 CONSTRAINTS ?= constraints.txt
@@ -30,7 +30,7 @@ help:
 	@echo "make lint       read the code             make clean     remove what was built"
 	@echo "make gpu-pages  run the notebooks of the GPU pages at every size, for hours, and keep what they measure"
 	@echo "make page       build again what has changed on the pages, in seconds"
-	@echo "make preview PAGE=book/patchify  for authors: one page, and what its exercises lack"
+	@echo "make preview PAGE=book/<page>  for authors: one page, and what its exercises lack"
 
 # What pip says goes to a file, which ends on the screen where pip stops: with --quiet it keeps its reasons to itself.
 define pip

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from autograder.course import PACKAGE
+
 c = get_config()  # noqa: F821, nbgrader defines it
 
 # nbgrader calls `alembic` by name; this finds it where the environment is not activated.
@@ -10,13 +12,13 @@ tools, path = os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath
 if tools not in path.split(os.pathsep):
     os.environ["PATH"] = tools + os.pathsep + path
 
-c.CourseDirectory.course_id = "patches-and-positions"
+c.CourseDirectory.course_id = PACKAGE
 c.CourseDirectory.source_directory = "_build/source"  # made by `make exercises`, never committed
 c.CourseDirectory.release_directory = "exercises"
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
 c.ExecutePreprocessor.timeout = 60  # seconds a cell
-# `nbgrader zip_collect`: names as Canvas (lovelaceada_LATE_<user>_<submission>_patchify-1.ipynb) and Moodle
-# (Ada Lovelace_<participant>_assignsubmission_file/patchify.ipynb) give them; the number is the student's id. Older
+# `nbgrader zip_collect`: names as Canvas (lovelaceada_LATE_<user>_<submission>_<chapter>-1.ipynb) and Moodle
+# (Ada Lovelace_<participant>_assignsubmission_file/<chapter>.ipynb) give them; the number is the student's id. Older
 # Moodles end the folder with _, or put all into the file's name. Learners choose their own names, their files' and,
 # in a zip, folders': a path that could also be read as another student's is left out.
 c.FileNameCollectorPlugin.named_regexp = (

@@ -35,7 +35,7 @@ _PAGE_COLORS = {
 matplotlib.rcParams.update(
     {
         "svg.fonttype": "none",  # text stays text: searchable, small, in the page's typeface
-        "svg.hashsalt": "patches and positions",  # the same figure gives the same file
+        "svg.hashsalt": "figures",  # the same figure gives the same file
         "font.size": 10,
         "axes.titlesize": 10.5,
         "text.color": INK,

@@ -1,4 +1,4 @@
-"""Draw the picture that stands beside a link to the course (static/card.jpg). Run by hand; needs Playwright's Chromium.
+"""Draw the picture that stands beside a link to the course (card.jpg). Run by hand; needs Playwright's Chromium.
 
 python book/make_card.py
 """
@@ -42,7 +42,7 @@ def main():
         page = browser.new_page(viewport={"width": 1200, "height": 630})
         page.set_content(PAGE.format(font=font, picture=picture, patches=patches))
         page.evaluate("document.fonts.ready")
-        page.screenshot(path=STATIC / "card.jpg", type="jpeg", quality=80)
+        page.screenshot(path=HERE / "card.jpg", type="jpeg", quality=80)
         browser.close()
 
 

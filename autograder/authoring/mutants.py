@@ -120,6 +120,8 @@ def survivors(exercise, seeds=(0, 1)):
 
 def spared(exercise):
     """The mutants that may survive, by what they change: (before, after) -> why (spared.toml)."""
+    if not SPARED.exists():  # a course may need none
+        return {}
     entries = tomllib.loads(SPARED.read_text(encoding="utf-8")).get(exercise.name, [])
     return {(entry["line"], after): entry["why"] for entry in entries for after in entry["becomes"]}
 

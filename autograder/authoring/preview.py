@@ -37,7 +37,8 @@ def build(page):
         What is wrong with it, in Sphinx's words.
     """
     OUT.mkdir(parents=True, exist_ok=True)
-    toc = {"format": "jb-book", "root": page, "chapters": [{"file": "book/references"}]}
+    cited = [{"file": "book/references"}] if (ROOT / "book" / "references.md").exists() else []
+    toc = {"format": "jb-book", "root": page, "chapters": cited}
     (OUT / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
     command = [sys.executable, ROOT / "book" / "build.py", "build", ROOT, "--all", "-n", "-q", "--keep-going"]
     command += ["--toc", OUT / "_toc.yml", "--path-output", OUT]

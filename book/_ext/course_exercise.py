@@ -55,8 +55,10 @@ class Notebook(SphinxDirective):
         folder = GPU_PAGES if self.env.docname.startswith(f"book/{GPU_PAGES}/") else chapter
         if not (ROOT / "exercises" / folder / f"{chapter}.ipynb").exists():
             logger.warning("no notebook of chapter %r: run make exercises", chapter, location=self.get_location())
-        lab = nodes.inline("", " · ", *parse_inline(self, "[In JupyterLab](start-lab)"))
-        return [tag("p", *notebook_links(self, folder, chapter), lab, classes=["notebook-links"])]
+        links = notebook_links(self, folder, chapter)
+        if "book/start" in self.env.found_docs:  # a course may say there how to begin, and need not
+            links.append(nodes.inline("", " · ", *parse_inline(self, "[In JupyterLab](start-lab)")))
+        return [tag("p", *links, classes=["notebook-links"])]
 
 
 class Task(SphinxDirective):

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 from docutils import nodes
 
-from autograder.course import PACKAGE
+from autograder.course import PACKAGE, ROOT
 from autograder.notebooks.site import address
 
 OFFLINE = f"{PACKAGE}.zip"
@@ -27,7 +27,7 @@ def set_address(app, config):
 def describe(app, pagename, templatename, context, doctree):
     """Give the page's first paragraph as its description, and its address and that of its picture to those who link."""
     base = app.config.html_baseurl
-    context["repository"] = app.config.repository
+    context["repository"], context["card"] = app.config.repository, app.config.card
     context["package"], context["offline"] = PACKAGE, OFFLINE
     context["site_path"] = urlsplit(base).path
     if doctree is None:
@@ -48,6 +48,12 @@ def write_sitemap(app, exception):
     (Path(app.outdir) / "sitemap.xml").write_text(text)
 
 
+def copy_card(app, exception):
+    """The picture beside a link to the course, where the course has one."""
+    if app.config.card and not exception and app.builder.format == "html":
+        shutil.copy(ROOT / "book" / "card.jpg", app.outdir)
+
+
 def pack(app, exception):
     """Make the copy for reading offline: the site with one line on how to open it."""
     if exception or app.builder.format != "html":
@@ -63,8 +69,10 @@ def pack(app, exception):
 
 
 def setup(app):
+    app.add_config_value("card", "", "html", str)  # what book/card.jpg shows
     app.connect("config-inited", set_address)
     app.connect("html-page-context", describe)
     app.connect("build-finished", write_sitemap)
+    app.connect("build-finished", copy_card)
     app.connect("build-finished", pack, priority=900)  # when everything else is there
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

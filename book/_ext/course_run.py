@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = ("__init__", "course", "sandbox/__init__", "sandbox/inside/__init__", "sandbox/inside/calls",
            "judging/__init__", "judging/browser", "judging/compare", "judging/exercise", "judging/judge")  # fmt: skip
 PACKAGES = ("numpy", "scipy")  # SciPy is loaded only where a reader's code imports it: it costs seconds and 20 MB
-NPM_PACKAGE = "pyodide@0.27.7"  # the release of _config.yml's pyodide_address
+NPM_PACKAGE = "pyodide@0.27.7"  # the release of site.yml's pyodide_address
 NPM_SHA512 = "RUSVJlhQdfWfgO9hVHCiXoG+nVZQRS5D9FzgpLJ/VcgGBLSAKoPL8kTiOikxbHQm1kRISeWUBdulEgO26qpSRA=="
 RUNTIME = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 

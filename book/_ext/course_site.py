@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
 WIDGETS = ROOT / "book" / "widgets"
 STYLE = ROOT / "book" / "_theme" / "course" / "static" / "course.css"
+ROOMS = WIDGETS / "rooms.css"
 # What the cells of the pages call and read; tests/site/test_site.py looks whether they read more
 CALLED = ("solutions/**/*", "autograder/**/*", "book/*.py", "book/gpu/results/**/*", "book/widgets/*.webp",
           "benchmarks/results/*.json", "tests/golden/*.json")  # fmt: skip
@@ -91,9 +92,15 @@ def add_module(env, name):
         modules.append(name)
 
 
+def styles():
+    """The theme's style sheet, and that of the course's own figures where it has some."""
+    return [path for path in (STYLE, ROOMS) if path.exists()]
+
+
 def give_page(app, pagename, templatename, context, doctree):
     """What the layout needs beside the text: the style sheet, and the modules of the page's directives."""
-    context["style"] = STYLE.read_text(encoding="utf-8").replace("url(", f"url({'../' * pagename.count('/')}_static/")
+    style = "".join(path.read_text(encoding="utf-8") for path in styles())
+    context["style"] = style.replace("url(", f"url({'../' * pagename.count('/')}_static/")
     context["modules"] = app.env.metadata[pagename].get("modules", []) if pagename in app.env.metadata else []
 
 
@@ -174,7 +181,7 @@ class ColouredAlone(HtmlFormatter):
 def copy_widgets(app, exception):
     if not exception and app.builder.format == "html":
         target = Path(app.outdir) / "widgets"
-        shutil.copytree(WIDGETS, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md"))
+        shutil.copytree(WIDGETS, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md", "*.css"))
 
 
 def set_proofs_apart(app, doctree):
@@ -234,7 +241,7 @@ def watch_style(app):
     templates = app.builder.templates
     if templates:
         newest = templates.newest_template_mtime
-        templates.newest_template_mtime = lambda: max(newest(), STYLE.stat().st_mtime)
+        templates.newest_template_mtime = lambda: max(newest(), *(path.stat().st_mtime for path in styles()))
 
 
 def digest(patterns, *more):
@@ -332,7 +339,8 @@ def setup(app):
     # The pages train small models: threads that wait for one another cost more there than they bring, and on a busy
     # machine ten times as much. Kernels inherit this.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ["PYTHONPATH"] = str(ROOT / "book")  # cells of any folder import figures
+    # Cells of any folder import figures, and the code of this course, whichever is installed
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (ROOT, ROOT / "book")))
     render.coalesce_streams = join_streams  # MyST-NB's own adds a line end between pieces, hence by timing
     PygmentsBridge.html_formatter = ColouredAlone
     app.add_directive("widget", Widget)

@@ -32,7 +32,7 @@ BODY = "".join(
     f'<div class="widget" role="group" aria-label="{name}"><{name}><p>Text.</p></{name}></div>' for name in FIGURES
 )
 SCRIPTS = "".join(f'<script type="module" src="/{name}.js"></script>' for name in FIGURES)
-HEAD += '<title>t</title><link rel="stylesheet" href="/course.css"></head>'
+HEAD += '<title>t</title><link rel="stylesheet" href="/course.css"><link rel="stylesheet" href="/rooms.css"></head>'
 PAGE = f"{HEAD}<body><main><h1>t</h1><article>{BODY}</article></main>"
 
 
