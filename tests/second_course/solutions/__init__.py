@@ -1,0 +1,1 @@
+"""The functions of the course *Sound in Frames*."""
