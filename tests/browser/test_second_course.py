@@ -24,6 +24,7 @@ from autograder.judging.exercise import CHAPTERS, names
 
 SECOND = ROOT / "tests" / "second_course"
 PAGE = (ROOT / "book/teach/a_course_of_your_own.md").read_text(encoding="utf-8")
+LINES = re.search(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1].splitlines()  # of pyproject.toml
 TITLE = "Sound in Frames"
 
 
@@ -50,6 +51,11 @@ class Tree:
             copy(ROOT / path, folder / path)
         shutil.rmtree(folder / "autograder" / "cases")
         shutil.copytree(SECOND, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        project = (folder / "pyproject.toml").read_text(encoding="utf-8")
+        for line in LINES:
+            project, found = re.subn(rf"^{line.split()[0]} = .*$", line, project, count=1, flags=re.MULTILINE)
+            assert found, line
+        (folder / "pyproject.toml").write_text(project, encoding="utf-8")
         # As `make` leaves it: an environment, and the course installed in it from where it lies
         (folder / ".venv").symlink_to(sys.prefix)
         self.python("-c", "from setuptools import build_meta; build_meta.prepare_metadata_for_build_editable('.')")
