@@ -20,8 +20,10 @@ import yaml  # noqa: E402
 from course_run import runtime_files  # noqa: E402
 from jupyter_book.cli.main import main  # noqa: E402
 
+from autograder.notebooks import site  # noqa: E402
 
-def configuration(folder, target):
+
+def write_configuration(folder, target):
     """Write the file that Jupyter Book takes: the `_config.yml` of a folder over the engine's `site.yml`.
 
     Parameters
@@ -37,7 +39,7 @@ def configuration(folder, target):
     sphinx = settings["sphinx"]
     sphinx["local_extensions"] = dict.fromkeys(sphinx["local_extensions"], str(EXTENSIONS))
     sphinx["config"]["html_theme_path"] = [str(EXTENSIONS.parent / "_theme")]
-    _lay_over(settings, yaml.safe_load(Path(folder, "_config.yml").read_text(encoding="utf-8")))
+    _lay_over(settings, site.configuration(folder))
     path = Path(target, "_build", "config.yml")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
@@ -63,5 +65,5 @@ parser.add_argument("folder")
 parser.add_argument("--toc")
 parser.add_argument("--path-output")
 options, _ = parser.parse_known_args()
-config = configuration(options.folder, options.path_output or options.folder)
+config = write_configuration(options.folder, options.path_output or options.folder)
 main([*sys.argv[1:], "--config", str(config)], prog_name="jupyter-book")

@@ -81,12 +81,12 @@ def test_the_engine_names_nothing_of_this_course():
     folders = [
         *(ROOT / "autograder").rglob("*"),
         *(ROOT / "book/_ext").rglob("*"),
-        *(ROOT / "book/_theme").rglob("*.html"),
+        *(ROOT / "book/_theme").rglob("*"),
     ]
-    files = [path for path in folders if path.suffix in (".py", ".html", ".css", ".js", ".json")]
-    files += [
-        ROOT / f"book/widgets/{name}.js" for name in ("store", "progress", "quiz", "solve", "solve-worker", "editor")
-    ]
+    files = [path for path in folders if path.suffix in (".py", ".html", ".css", ".js", ".json", ".yml")]
+    files += [ROOT / path for path in ("book/build.py", "book/figures.py", "nbgrader_config.py")]
+    widgets = ("store", "progress", "quiz", "solve", "solve-worker", "editor", "near")
+    files += [ROOT / f"book/widgets/{name}.js" for name in widgets]
     found = {
         str(path.relative_to(ROOT)): word.findall(path.read_text("utf-8"))
         for path in files

@@ -6,6 +6,11 @@ from pathlib import Path
 import yaml
 
 
+def configuration(root):
+    """What stands in the `_config.yml` of a course, as a dictionary."""
+    return yaml.safe_load(Path(root, "_config.yml").read_text(encoding="utf-8"))
+
+
 @functools.cache
 def settings(root):
     """What the `_config.yml` of a course tells Sphinx, with its title, and the site's address as
@@ -20,7 +25,7 @@ def settings(root):
     -------
     dict
     """
-    config = yaml.safe_load(Path(root, "_config.yml").read_text(encoding="utf-8"))
+    config = configuration(root)
     site = config["sphinx"]["config"] | {"title": config["title"]}
     return site | {"html_baseurl": site.get("html_baseurl") or address(site["repository"])}
 
