@@ -42,7 +42,8 @@ KEPT = 4  # states of the course whose cells' outputs are kept
 BREAKS = re.compile(r"(?<=[a-z0-9)]_)|(?<=\w\w[.=(/])")  # in the middle of a long name
 VECTOR = re.compile(r"[\d\s.,()\[\]+−=·×-]{1,60}")  # or a sum: it is read in one piece
 PICTURE = re.compile(r"data:image/(\w+);base64,([\w+/=]{2000,})")
-SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "exercises/*/*.ipynb", *CALLED)
+# The page *A course of your own* shows files of the second course
+SOURCES = ("_config.yml", "_toc.yml", "book/**/*", "exercises/*/*.ipynb", "tests/second_course/**/*", *CALLED)
 
 
 class Widget(SphinxDirective):

@@ -7,14 +7,21 @@ from solutions import framing as chapter
 
 # ------------------------------------------------------------------------------------------- frame_count
 
-frame_count = Exercise(chapter.frame_count, points=1, difficulty=1, minutes=5, section="Count", returns="a number")
+frame_count = Exercise(
+    chapter.frame_count,
+    points=1,
+    difficulty=1,
+    minutes=5,
+    section="Count",
+    returns="a number",
+)
 
 
 @frame_count.visible
 def by_hand():
     "Ten samples in frames of four"
-    yield Case(10, 4, 3, why="frames begin at 0, 3 and 6, and the last one just fits")
-    yield Case(10, 4, 4, why="frames begin at 0 and 4; the one at 8 would need two samples more")
+    yield Case(10, 4, 3, why="frames begin at 0, 3 and 6; the last just fits")
+    yield Case(10, 4, 4, why="a frame at 8 would need two samples more")
     yield Case(3, 8, 2, why="three samples hold no frame of eight")
 
 
@@ -29,7 +36,8 @@ def any_signal(rng):
 
 @frame_count.misconception("the first one forgotten")
 def without_the_first(n, length, hop):
-    """You counted how often a frame can be moved on. There is one before the first move, too: add 1."""
+    """You counted how often a frame can be moved on.
+    There is one before the first move, too: add 1."""
     return max(0, (n - length) // hop)
 
 
