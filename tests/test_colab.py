@@ -283,7 +283,7 @@ def test_missing_numpy_is_said(tmp_path, github):
 def test_repository_and_version_are_those_of_the_settings(monkeypatch, tmp_path):
     from autograder.notebooks import generate
 
-    (tmp_path / "_config.yml").write_text("sphinx: {config: {repository: a-school/fork}}")
+    (tmp_path / "_config.yml").write_text("title: A school\nsphinx: {config: {repository: a-school/fork}}")
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "7.8.9"')
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     assert '"https://github.com/a-school/fork/archive/refs/tags/v7.8.9.zip"' in generate.first_cell().source
