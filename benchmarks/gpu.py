@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT / "benchmarks" / "runs"), str(ROOT / "benchmarks")]
 import plain  # noqa: E402
 import training  # noqa: E402
 
-from solutions.training import describe_run, pick_machine  # noqa: E402
+from book.gpu.training import describe_run, pick_machine  # noqa: E402
 
 RESULT = ROOT / "benchmarks" / "results" / "gpu.json"
 LIMIT = 480.0  # seconds for the whole command

@@ -24,8 +24,9 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from book.gpu.data import load_data, prepare
+from book.gpu.training import QUICK, Machine, evaluate, pick_machine, train, write_result
 from solutions.small_vit import SmallViT
-from solutions.training import QUICK, Machine, evaluate, load_data, pick_machine, prepare, train, write_result
 
 RESULT = Path(__file__).parent / "results" / "training.json"
 TARGET, SEEDS = 0.85, (0, 1, 2)

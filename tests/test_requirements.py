@@ -23,20 +23,22 @@ from course_run import course as browsers_course
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from autograder.course import PACKAGE
+
 ROOT = Path(__file__).parents[1]
 SCHEMAS = """
 import json
 from importlib.resources import files
 names = "inspect", "verdict"
-templates = files("autograder") / "templates"
-print(json.dumps({name: json.loads((templates / f"{name}.schema.json").read_text()) for name in names}))
+schemas = files("autograder") / "grading" / "schemas"
+print(json.dumps({name: json.loads((schemas / f"{name}.schema.json").read_text()) for name in names}))
 """
 EXTRAS = ("grade", "author", "test")
 FOLDERS = ("autograder", "benchmarks", "book", "solutions", "tests")
 # Their own environment; submissions, which import what they like
 ELSEWHERE = ("benchmarks/peers.py", "tests/classroom/students")
 
-# Not installed with the course: solutions/training.py says so where a data set needs it
+# Not installed with the course: book/gpu/data.py says so where a data set needs it
 OPTIONAL = {"torchvision", "timm", "vit_pytorch"}  # by torch chapters on Colab; by the benchmark beside them
 
 # The first release of each Python that is promised; Debian 12 stays with 3.11.2
@@ -148,7 +150,7 @@ def test_pip_finds_what_a_promised_python_needs(version, tmp_path):
     found = {normal(name): exact for name, _, exact in (package.rpartition("-") for package in line.split()[2:])}
     pins = {name: line.partition("==")[2] for name, line in pinned().items()}
     others = {name for name, exact in found.items() if pins.get(name) != exact.partition("+")[0]}  # 2.13.0+cpu
-    allowed = ("cuda-", "nvidia-", "triton", "setuptools", "wheel")
+    allowed = (PACKAGE, "cuda-", "nvidia-", "triton", "setuptools", "wheel")
     assert [name for name in others if not name.startswith(allowed)] == []
 
 
@@ -156,7 +158,7 @@ def test_pip_finds_what_a_promised_python_needs(version, tmp_path):
 def wheel(tmp_path_factory):
     """The wheel of the course, built from a copy."""
     folder = tmp_path_factory.mktemp("wheel")
-    for name in ("autograder", "exercises", "solutions"):
+    for name in ("autograder", "book", "exercises", "solutions"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
     for file in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-TEXT", "nbgrader_config.py"):
         shutil.copy(ROOT / file, folder)
@@ -170,7 +172,8 @@ def test_a_wheel_carries_the_whole_package_and_what_a_class_begins_with(wheel):
     """Of the folders' files none is left out: a new folder of the package is to be named in pyproject.toml."""
     with zipfile.ZipFile(wheel) as built:
         held = {name for name in built.namelist() if ".dist-info/" not in name}
-    files = subprocess.run(["git", "ls-files", "autograder", "solutions"], cwd=ROOT, capture_output=True, text=True)
+    held_by_git = ["git", "ls-files", "autograder", "book/gpu/*.py", "book/gpu/results", "solutions"]
+    files = subprocess.run(held_by_git, cwd=ROOT, capture_output=True, text=True)
     begins = [ROOT / "nbgrader_config.py", *ROOT.glob("exercises/*/*.ipynb")]
     handout = {f"autograder/handout/{path.relative_to(ROOT)}" for path in begins}
     assert held == {*files.stdout.split(), *handout}
@@ -269,6 +272,5 @@ def test_a_learner_needs_no_more_than_three_packages(environment, tmp_path):
     ):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.stdout.startswith(said) and done.stderr == "", done.stdout + done.stderr
-    command = [programs / "autograder", "grade-file", notebook]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([programs / "autograder", "grade"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and "extra `grade`" in done.stderr and len(done.stderr.splitlines()) == 1

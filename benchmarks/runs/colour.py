@@ -28,18 +28,9 @@ from torch import nn
 
 from benchmarks.runs.position_ablation import first
 from benchmarks.training import timm_model
+from book.gpu.data import load_data
+from book.gpu.training import RESULTS, Machine, Recipe, describe_run, evaluate, keep_weights, train, write_result
 from solutions.small_vit import SmallViT
-from solutions.training import (
-    RESULTS,
-    Machine,
-    Recipe,
-    describe_run,
-    evaluate,
-    keep_weights,
-    load_data,
-    train,
-    write_result,
-)
 
 RESULT, WEIGHTS = RESULTS / "colour.json", RESULTS / "colour.npz"
 RUNS = Path(__file__).resolve().parents[2] / "_build" / "runs"

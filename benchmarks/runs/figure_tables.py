@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from book.gpu.data import load_data, prepare
+from book.gpu.training import Recipe, train
 from solutions.resolution import bilinear_resize_matrix
 from solutions.small_vit import SmallViT
-from solutions.training import Recipe, load_data, prepare, train
 
 TARGET = Path(__file__).parents[2] / "book" / "widgets" / "trained.js"
 SIDE, P, WIDTH = 56, 8, 64

@@ -15,9 +15,10 @@ from unittest import mock
 import torch
 import torch.nn.functional as F
 
+from book.gpu.data import load_data
+from book.gpu.training import Recipe, evaluate, pick_machine, train, write_result
 from solutions import small_vit
 from solutions.small_vit import SmallViT, resize_filters
-from solutions.training import Recipe, evaluate, load_data, pick_machine, train, write_result
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "book" / "gpu" / "results" / "flexible_patches.json"

@@ -20,7 +20,7 @@ import nbformat
 from nbclient import NotebookClient
 from plain import NOTEBOOKS, PAGES
 
-from solutions.training import RESULTS, SIZES, Machine, describe_run
+from book.gpu.training import RESULTS, SIZES, Machine, describe_run
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "_build" / "runs" / "notebooks"
@@ -29,17 +29,17 @@ HOURS = 3600
 # Code that stands before a page's own and takes away what the page claims
 LABELS = """
 import torch
-from solutions import training
-right_labels = training.load_data
+from book.gpu import data as sets
+right_labels = sets.load_data
 def wrong_labels(*arguments, **options):
     data = right_labels(*arguments, **options)
     order = torch.randperm(len(data.train_labels), generator=torch.Generator().manual_seed(0))
     data.train_labels.copy_(data.train_labels[order])
     return data
-training.load_data = wrong_labels
+sets.load_data = wrong_labels
 """
 CHECKPOINT = """
-from solutions import training
+from book.gpu import training
 whole_read = training._read
 def without_the_optimizer(path, model, optimizer, scaler, recipe):
     fresh = optimizer.state_dict()
@@ -67,7 +67,7 @@ small_vit.SmallViT.coordinates_of = wrong_coordinates
 """
 SIZES_OF_PATCHES = """
 import dataclasses
-from solutions import training
+from book.gpu import training
 whole_train = training.train
 def train_at_one_size(model, data, recipe, *arguments, **options):
     return whole_train(model, data, dataclasses.replace(recipe, patch_sizes=()), *arguments, **options)
@@ -80,7 +80,7 @@ WITHOUT = {
     "resolution_transfer": COORDINATES,
 }
 PRECISION = """
-from solutions import training
+from book.gpu import training
 training.pick_machine = lambda: training.Machine("cpu", {precision!r}, False, "CPU in {precision}")
 """
 

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import torch
 
+from book.gpu.augmentation import generator_for
+from book.gpu.data import load_data
+from book.gpu.training import Recipe, evaluate, pick_machine, train, write_result
 from solutions.small_vit import POSITIONS, SmallViT
-from solutions.training import Recipe, evaluate, generator_for, load_data, pick_machine, train, write_result
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "book" / "gpu" / "results"

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import torch
 
+from book.gpu.data import load_data
+from book.gpu.training import QUICK, Machine, Recipe, train, write_result
 from solutions.small_vit import SmallViT
-from solutions.training import QUICK, Machine, Recipe, load_data, train, write_result
 
 RESULT = Path(__file__).resolve().parents[2] / "book" / "gpu" / "results" / "quick_recipe.json"
 HELD_OUT, SEEDS = 10_000, (0, 1, 2)
@@ -138,7 +139,7 @@ def main():
     for seed in SEEDS:
         note("all", whole, changes, seed)
     chosen = with_changes(changes)
-    print("chosen:", chosen, "as in solutions/training.py" if chosen == QUICK else "QUICK is another")
+    print("chosen:", chosen, "as in book/gpu/training.py" if chosen == QUICK else "QUICK is another")
 
 
 if __name__ == "__main__":

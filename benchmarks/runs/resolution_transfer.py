@@ -13,8 +13,9 @@ import sys
 import torch.nn.functional as F
 from position_ablation import MODEL, N_TRAIN, RECIPE, RESULTS, first, kept, name_of, trained
 
+from book.gpu.data import load_data
+from book.gpu.training import Recipe, evaluate, pick_machine, train, write_result
 from solutions.small_vit import POSITIONS, SmallViT
-from solutions.training import Recipe, evaluate, load_data, pick_machine, train, write_result
 
 N_TEST = 1_000
 SIZES = (20, 24, 28, 32, 40, 48, 56)  # pixels; the models know 28

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from book.gpu.data import load_data, prepare
+from book.gpu.training import Recipe, pick_machine, train, write_result
 from solutions.small_vit import Block, SmallViT, attention_maps
-from solutions.training import Recipe, load_data, pick_machine, prepare, train, write_result
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = {"patch_size": 4, "d": 64, "depth": 3, "n_heads": 4, "d_ff": 128, "positions": "learned"}

@@ -33,8 +33,8 @@ WIDGETS = ROOT / "book" / "widgets"
 STYLE = ROOT / "book" / "_theme" / "course" / "static" / "course.css"
 ROOMS = WIDGETS / "rooms.css"
 # What the cells of the pages call and read; tests/site/test_site.py looks whether they read more
-CALLED = ("solutions/**/*", "autograder/**/*", "book/*.py", "book/gpu/results/**/*", "book/widgets/*.webp",
-          "benchmarks/results/*.json", "tests/golden/*.json")  # fmt: skip
+CALLED = ("solutions/**/*", "autograder/**/*", "book/*.py", "book/gpu/*.py", "book/gpu/results/**/*",
+          "book/widgets/*.webp", "benchmarks/results/*.json", "tests/golden/*.json")  # fmt: skip
 # What cells find outside the course: variables of the environment, and where data sets lie if these do not say
 DATA = {"FASHION_MNIST": "/usr/share/datasets/fashion-mnist", "CIFAR10": "cifar10"}
 SETTINGS = ("COURSE_SIZE", "COURSE_CHECKPOINTS", "OMP_NUM_THREADS", *DATA)

@@ -48,7 +48,7 @@ class Tree:
         for name in ("_config.yml", "pyproject.toml", "nbgrader_config.py", "README.md", "LICENSE", "LICENSE-TEXT"):
             shutil.copy(ROOT / name, folder)
         other = [f"{chapter}.*" for chapter in CHAPTERS if chapter not in ("patchify", "tokens")]  # one brings torch
-        ignored = shutil.ignore_patterns("__pycache__", "students", "training.py", "gpu", *other)
+        ignored = shutil.ignore_patterns("__pycache__", "students", "gpu", *other)
         for name in ("autograder", "solutions", "exercises", "tests"):
             shutil.copytree(ROOT / name, folder / name, ignore=ignored)
         shutil.copytree(ROOT / "book", folder / "book")

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from solutions import training
+from book.gpu import training
+from book.gpu.data import load_data
+from book.gpu.training import Recipe, load_colour_model
 from solutions.small_vit import SmallViT
-from solutions.training import Recipe, load_colour_model, load_data
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks" / "runs")]

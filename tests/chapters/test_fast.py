@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from book.gpu.augmentation import augment, generator_for
+from book.gpu.data import load_data
+from book.gpu.training import QUICK, Machine
 from solutions.small_vit import flops
-from solutions.training import QUICK, Machine, augment, generator_for, load_data
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "runs")]

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
+from book.gpu.training import SIZES, Machine, Recipe
 from solutions.patchify import patchify, unpatchify
 from solutions.positions import sincos_2d
 from solutions.resolution import resize_pos_embed
 from solutions.small_vit import POSITIONS, SmallViT
-from solutions.training import SIZES, Machine, Recipe
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks" / "runs"))

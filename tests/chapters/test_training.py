@@ -21,26 +21,24 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from solutions import training
-from solutions.small_vit import SmallViT
-from solutions.training import (
+from book.gpu import augmentation, training
+from book.gpu import data as sets
+from book.gpu.augmentation import augment, generator_for
+from book.gpu.data import load_data, prepare, read_idx
+from book.gpu.training import (
     RECIPES,
     Machine,
     Recipe,
-    augment,
     checkpoint_for,
     describe_run,
     evaluate,
-    generator_for,
     kept_runs,
-    load_data,
     pick_machine,
-    prepare,
-    read_idx,
     settings_for,
     train,
     write_result,
 )
+from solutions.small_vit import SmallViT
 
 CPU = Machine("cpu", "float32", False, "CPU")
 SHORT = Recipe(epochs=2, batch_size=32, shift=1, flip=False)
@@ -85,7 +83,7 @@ def test_digits_are_what_scikit_learn_has(digits):
 
 
 def test_fashion_mnist_where_it_is_installed():
-    if not Path(training.FASHION_MNIST).is_dir():
+    if not Path(sets.FASHION_MNIST).is_dir():
         pytest.skip("needs Debian's dataset-fashion-mnist")
     data = load_data("fashion_mnist")
     assert data.train_images.shape == (60000, 1, 28, 28)
@@ -120,13 +118,13 @@ def test_data_that_is_not_there(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"n_train.*0"):
         load_data("digits", n_train=0)
     monkeypatch.setitem(sys.modules, "torchvision", None)
-    monkeypatch.setattr(training, "FASHION_MNIST", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(sets, "FASHION_MNIST", str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match=r"torchvision.*IDX files in .*nowhere"):
         load_data("fashion_mnist")
-    monkeypatch.setattr(training, "CIFAR10", None)
+    monkeypatch.setattr(sets, "CIFAR10", None)
     with pytest.raises(FileNotFoundError, match=r"CIFAR10 is not here.*torchvision.*variable CIFAR10.*train/<class>"):
         load_data("cifar10")
-    monkeypatch.setattr(training, "CIFAR10", str(tmp_path / "gone.tar"))
+    monkeypatch.setattr(sets, "CIFAR10", str(tmp_path / "gone.tar"))
     with pytest.raises(FileNotFoundError, match=r"CIFAR10 names .*gone\.tar.*should be a folder or tar"):
         load_data("cifar10")
 
@@ -145,8 +143,8 @@ def made(tmp_path, monkeypatch):
     """Two training images and one test image of every class, as pictures and as the original batches."""
     from PIL import Image
 
-    monkeypatch.setattr(training, "CIFAR10_COUNTS", {"train": 2, "test": 1})
-    monkeypatch.setattr(training, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(sets, "CIFAR10_COUNTS", {"train": 2, "test": 1})
+    monkeypatch.setattr(sets, "CACHE", tmp_path / "cache")
     pictures, originals = tmp_path / "pictures", tmp_path / "originals" / "cifar-10-batches-py"
     originals.mkdir(parents=True)
     rows = []
@@ -178,7 +176,7 @@ def as_tar(folder, mode="w:gz"):
 
 
 def load_from(monkeypatch, source):
-    monkeypatch.setattr(training, "CIFAR10", str(source))
+    monkeypatch.setattr(sets, "CIFAR10", str(source))
     return load_data("cifar10")
 
 
@@ -208,8 +206,8 @@ def test_cifar10_in_all_its_forms(made, monkeypatch, form, packed):
 
 
 def test_pictures_are_decoded_once_and_again_when_one_has_changed(made, monkeypatch):
-    expected, decoded, picture = load_from(monkeypatch, made.pictures), [], training._picture
-    monkeypatch.setattr(training, "_picture", lambda name, content: decoded.append(name) or picture(name, content))
+    expected, decoded, picture = load_from(monkeypatch, made.pictures), [], sets._picture
+    monkeypatch.setattr(sets, "_picture", lambda name, content: decoded.append(name) or picture(name, content))
     kept = load_from(monkeypatch, made.pictures)
     assert decoded == []
     for field in ("train_images", "train_labels", "test_images", "test_labels"):
@@ -226,7 +224,7 @@ def test_pictures_are_decoded_once_and_again_when_one_has_changed(made, monkeypa
 
 def test_cifar10_where_nothing_can_be_kept(made, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("a file where a folder should be")
-    monkeypatch.setattr(training, "CACHE", tmp_path / "file" / "cache")
+    monkeypatch.setattr(sets, "CACHE", tmp_path / "file" / "cache")
     assert len(load_from(monkeypatch, made.pictures).test_labels) == 10
 
 
@@ -303,7 +301,7 @@ def test_damaged_or_incomplete_cifar10_is_named_and_not_kept(made, monkeypatch, 
 
 @pytest.mark.slow
 def test_cifar10_itself():
-    if not training.CIFAR10:
+    if not sets.CIFAR10:
         pytest.skip("needs CIFAR-10, named by the variable CIFAR10")
     data = load_data("cifar10")
     assert data.train_labels.bincount().tolist() == [5000] * 10
@@ -346,8 +344,8 @@ def test_warped_images_are_turned_stretched_and_slanted_by_the_strength_at_most(
     """Two ramps tell where each pixel was taken from: a rotation of a triangular matrix near the identity."""
     ramp = torch.linspace(-1, 1, 32).expand(32, 32)
     images = torch.stack([ramp, ramp.mT]).expand(300, 2, 32, 32)
-    torch.testing.assert_close(training.warp(images, 0.0, generator_for(0)), images, atol=1e-5, rtol=0)
-    middle = training.warp(images, 0.1, generator_for(0))[:, :, 8:24, 8:24]
+    torch.testing.assert_close(augmentation.warp(images, 0.0, generator_for(0)), images, atol=1e-5, rtol=0)
+    middle = augmentation.warp(images, 0.1, generator_for(0))[:, :, 8:24, 8:24]
     slopes = torch.stack([middle.diff(dim=3).mean(dim=(2, 3)), middle.diff(dim=2).mean(dim=(2, 3))], dim=2) * 31 / 2
     angle = torch.atan2(slopes[:, 1, 0], slopes[:, 0, 0])  # of the first column
     back = torch.stack([angle.cos(), angle.sin(), -angle.sin(), angle.cos()], dim=1).view(-1, 2, 2)
@@ -360,22 +358,22 @@ def test_warped_images_are_turned_stretched_and_slanted_by_the_strength_at_most(
 def test_recoloured_images_differ_by_the_strength_at_most():
     """What is grey stays grey; the mean moves by the brightness; differences grow or shrink by the contrast."""
     grey = torch.randn(200, 1, 6, 6, generator=generator_for(1)).expand(200, 3, 6, 6)
-    changed = training.recolour(grey, 0.3, generator_for(2))
+    changed = augmentation.recolour(grey, 0.3, generator_for(2))
     torch.testing.assert_close(changed, changed[:, :1].expand_as(changed))
     moved = (changed - grey).mean(dim=(1, 2, 3))
     assert 0.25 < moved.max() < 0.3001 and -0.3001 < moved.min() < -0.25
     ratio = changed.std(dim=(1, 2, 3)) / grey.std(dim=(1, 2, 3))
     assert 0.6999 < ratio.min() < 0.75 and 1.25 < ratio.max() < 1.3001
     red = torch.tensor([2.0, -1.0, -1.0])[None, :, None, None].expand(200, 3, 6, 6)
-    saturated = training.recolour(red, 0.3, generator_for(3))[:, 0, 0, 0] - training.recolour(
+    saturated = augmentation.recolour(red, 0.3, generator_for(3))[:, 0, 0, 0] - augmentation.recolour(
         red, 0.3, generator_for(3)
     ).mean(dim=(1, 2, 3))
     assert saturated.min() < 1.3 and saturated.max() > 2.6  # 2 by the product of two factors
-    assert torch.equal(training.recolour(red, 0.0, generator_for(0)), red)
+    assert torch.equal(augmentation.recolour(red, 0.0, generator_for(0)), red)
 
 
 def test_erased_squares_lie_anywhere_and_are_cut_off_at_the_border():
-    erased = training.erase(torch.ones(500, 2, 10, 12), 4, generator_for(0)) == 0
+    erased = augmentation.erase(torch.ones(500, 2, 10, 12), 4, generator_for(0)) == 0
     assert torch.equal(erased[:, 0], erased[:, 1])
     sizes = erased[:, 0].sum(dim=(1, 2))
     assert sizes.min() >= 1 and sizes.max() == 16 and (sizes == 16).sum() > 100
@@ -389,7 +387,7 @@ def test_cutmix_pastes_a_rectangle_and_knows_its_share():
     images = torch.arange(1.0, 65.0)[:, None, None, None].expand(64, 3, 8, 6)
     shares = []
     for number in range(200):
-        mixed, others, share = training.cutmix(images, generator_for(number))
+        mixed, others, share = augmentation.cutmix(images, generator_for(number))
         assert sorted(others.tolist()) == list(range(64))
         pasted = mixed[:, 0] == (others + 1)[:, None, None]
         assert torch.equal(mixed[:, 0], torch.where(pasted, others[:, None, None] + 1.0, images[:, 0]))
@@ -615,7 +613,7 @@ class Place:
 
 
 BEFORE = {  # the first step
-    "images to the device": Place(training.Data, "to"),
+    "images to the device": Place(sets.Data, "to"),
     "model to the device": Place(nn.Module, "to"),
     "optimizer": Place(torch.optim.AdamW, "__init__"),
     "moments from the checkpoint": Place(torch.optim.AdamW, "load_state_dict"),
@@ -988,9 +986,9 @@ def test_kept_runs_are_those_of_the_size_and_of_other_seeds(monkeypatch, tmp_pat
 
 def test_a_commit_is_clean_where_only_results_have_changed(tmp_path, monkeypatch):
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    (tmp_path / "solutions").mkdir()
-    (tmp_path / "book" / "gpu" / "results").mkdir(parents=True)
-    code, kept = tmp_path / "solutions" / "training.py", tmp_path / "book" / "gpu" / "results" / "a.json"
+    gpu = tmp_path / "book" / "gpu"
+    (gpu / "results").mkdir(parents=True)
+    code, kept = gpu / "training.py", gpu / "results" / "a.json"
     for path in (code, kept):
         path.write_text("1")
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
