@@ -20,6 +20,8 @@ An exercise is declared once, in `autograder/cases/<chapter>.py`:
         return round(H / P) * round(W / P)
 """
 
+import ast
+import functools
 import importlib
 import inspect
 import re
@@ -203,9 +205,10 @@ def exercises(chapter: str) -> list[Exercise]:
     return [value for value in vars(module).values() if isinstance(value, Exercise)]
 
 
+@functools.cache
 def names() -> dict[str, str]:
     """Every exercise's name with its chapter, without importing the chapters (one may need a heavy package)."""
-    return {name: chapter for chapter in CHAPTERS for name, _ in _declared(chapter)}
+    return {name: chapter for chapter in CHAPTERS for name in _declared(chapter)}
 
 
 def former_names() -> dict[str, str]:
@@ -213,9 +216,8 @@ def former_names() -> dict[str, str]:
     return {
         old: name
         for chapter in CHAPTERS
-        for name, arguments in _declared(chapter)
-        for formerly in re.findall(r"formerly=\(([^)]*)\)", arguments)
-        for old in re.findall(r"\w+", formerly)
+        for name, declared in _declared(chapter).items()
+        for old in declared.get("formerly", ())
     }
 
 
@@ -224,15 +226,31 @@ def moved_from(chapter: str) -> dict[str, str]:
     return {
         name: today
         for today in CHAPTERS
-        for name, arguments in _declared(today)
-        if re.search(rf'formerly_in="{chapter}"', arguments)
+        for name, declared in _declared(today).items()
+        if declared.get("formerly_in") == chapter
     }
 
 
-def _declared(chapter: str) -> list[tuple[str, str]]:
-    """The name and the arguments, as they are written, of each exercise in a chapter's cases."""
-    text = (CASES / f"{chapter}.py").read_text(encoding="utf-8")
-    return re.findall(r"^(\w+) = Exercise\((.*?)(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+@functools.cache
+def _text(chapter: str) -> str:
+    return (CASES / f"{chapter}.py").read_text(encoding="utf-8")
+
+
+@functools.cache
+def _declared(chapter: str) -> dict[str, dict[str, Any]]:
+    """The exercises that a chapter's cases declare, each with what its declaration says of before."""
+    return {
+        target.id: {
+            keyword.arg: ast.literal_eval(keyword.value)
+            for keyword in call.keywords
+            if keyword.arg in ("formerly", "formerly_in")
+        }
+        for statement in ast.parse(_text(chapter)).body
+        if isinstance(statement, ast.Assign) and isinstance(call := statement.value, ast.Call)
+        if isinstance(call.func, ast.Name) and call.func.id == "Exercise"
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def find(name: str) -> Exercise:
@@ -243,6 +261,8 @@ def find(name: str) -> Exercise:
     KeyError
         If there is none.
     """
-    chapter = names()[name]
-    exercise: Exercise = getattr(importlib.import_module(f"autograder.cases.{chapter}"), name)
-    return exercise
+    for chapter in CHAPTERS:  # the first check of a session reads no chapter that does not have the word
+        if name in _text(chapter) and name in _declared(chapter):
+            exercise: Exercise = getattr(importlib.import_module(f"autograder.cases.{chapter}"), name)
+            return exercise
+    raise KeyError(name)

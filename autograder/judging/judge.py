@@ -243,16 +243,17 @@ def checked(function, name=None, *, hidden=False):
         With the message of the first check that fails.
     """
     name = str(name or getattr(function, "__name__", function))
-    known = names()
     if not name.isidentifier():  # a lambda, a partial
         raise CheckFailed("name the exercise too, as in check(function, 'name')")
-    if name not in known:
-        near = get_close_matches(name, known, n=3, cutoff=0.5)
-        meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
-        raise CheckFailed(f"there is no exercise named {name}; {meant}")
+    try:
+        exercise = find(name)
+    except KeyError:
+        near = get_close_matches(name, names(), n=3, cutoff=0.5)
+        meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(names()))}"
+        raise CheckFailed(f"there is no exercise named {name}; {meant}") from None
     # What the function writes to stderr is shown, but on stdout: nbgrader reads any stderr as zero points.
     with contextlib.redirect_stderr(sys.stdout):
-        verdict = judge(find(name), functools.partial(run, function), hidden=hidden)
+        verdict = judge(exercise, functools.partial(run, function), hidden=hidden)
     if not verdict.passed:
         first = verdict.failures[0]
         raise CheckFailed(first.message)
