@@ -24,6 +24,9 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # what HTML reads as the beginning of on
 # attachment is elsewhere, too: it is not kept, and nbconvert, which formgrader shows notebooks by, ends without it.
 _HARMLESS = r"(?i:(?:https?|mailto):|data:image/(?:png|jpeg|gif|webp)[;,])|[^:&\\/?#<)>\s]{0,200}+(?:[/?#)>\s]|\Z)"
 _RUNNING = re.compile(rf"\](?=[(:][\s>]*+(?!{_HARMLESS}))")
+# An image is fetched when the notebook is opened, from wherever it says; one that brings its bytes along is not.
+_IMAGE = re.compile(r"!(?=\[)(?!\[[^\[\]]*\]\(data:image/(?:png|jpeg|gif|webp);base64,[\w+/=]*\))")
+_FENCE = re.compile(r"(?<=```|~~~)[^\n`~][^\n]*")  # says what the code below it is; JupyterLab draws Mermaid's
 _BLANKS = re.compile(r"(?<=[ \t]{200})[ \t]+")  # each is looked at again for each, when a notebook is shown
 _MACRO = re.compile(r"\\(?=(?:href|require|html|mmlToken|style|class|cssId|bbox)(?![A-Za-z]))")
 
@@ -90,11 +93,19 @@ def markdown(value):
     """Markdown or a raw cell of a notebook, so that nothing in it runs where it is opened.
 
     No tag is left, of whatever kind: it is shown as it was typed. Nor is a link that leads into a program
-    (`javascript:`), nor a macro by which a formula reaches out of itself or changes its looks.
+    (`javascript:`), nor a macro by which a formula reaches out of itself or changes its looks. Nothing asks an address
+    before it is clicked: an image that lies elsewhere is a link to it, and a diagram its code.
     """
     value = _TAG.sub("&lt;", _BLANKS.sub("", text(value)))
+    value = _FENCE.sub(_language, _IMAGE.sub("&#33;", value))
     value = _RUNNING.sub("&#93;", value)
     return _MACRO.sub(r"\\text{macro }", value)
+
+
+def _language(match):
+    """What follows the fence of a code block, so that it names no diagram, in whatever spelling."""
+    shown = match[0].replace("&", "&amp;").replace("\\", "\\\\")
+    return re.sub("(?i)mermaid", "mermaid-code", shown)
 
 
 def say(*lines, error=False):

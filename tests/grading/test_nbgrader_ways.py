@@ -321,14 +321,25 @@ CELLS = [
     f"[click][x]\n\n[x]:\n  javascript:{RUNS.replace(' ', '')}",
     f"[click][y]\n\n> [y]: javascript:{RUNS.replace(' ', '')}",
 ]
+ELSEWHERE = "http://elsewhere.test/"  # whoever is there would learn when and from where a teacher looks
+DRAWN = f'flowchart TD\n    A@{{ img: "{ELSEWHERE}drawn.png", label: "x", h: 60, w: 60 }}\n'
+CELLS += [
+    f"![seen]({ELSEWHERE}inline.png)",
+    f"![seen][s]\n\n[s]: {ELSEWHERE}reference.png",
+    "![seen](//elsewhere.test/scheme.png)",
+    f"[![seen]({ELSEWHERE}in_a_link.png)](https://example.org)",
+    f"```mermaid\n{DRAWN}```",
+    f"~~~~ &#109;ermaid\n{DRAWN}~~~~",
+]
 
 
 def watched(browser, only=None):
-    """A page of its own context, and a list of what scripts do on it: dialogs, and what they post (`only` there)."""
+    """A page of its own context, and a list of what is done on it that nobody asked for: dialogs, what is posted
+    (`only` there), and what is asked of another host."""
     page, told = browser.new_context().new_page(), []
 
     def note(request):
-        if request.method == "POST" and only in (None, request.url):
+        if request.url.startswith(ELSEWHERE) or (request.method == "POST" and only in (None, request.url)):
             told.append(request.url)
 
     page.on("request", note)
@@ -376,7 +387,7 @@ def test_what_a_learner_writes_runs_nothing_in_formgrader(course, kind):
                 if number >= 0:
                     cell["source"] = CELLS[number]
         if kind == "markdown":  # raw cells are not shown by this version
-            assert ran(json.dumps(raw))
+            assert {f"{ELSEWHERE}inline.png", f"{ELSEWHERE}scheme.png"} < set(ran(json.dumps(raw)))
         assert ran(cleaned) == []
         browser.close()
 
@@ -441,7 +452,7 @@ def test_what_a_learner_writes_runs_nothing_in_jupyter(course, program):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         raw = json.loads(cleaned) | {"cells": made["cells"][-2 * len(CELLS) - len(OUTPUTS) :]}
         told, _ = ran(json.dumps(raw))
-        assert told
+        assert {f"{ELSEWHERE}inline.png", f"{ELSEWHERE}drawn.png", f"{root}api/contents/"} <= set(told)
         told, shown = ran(cleaned)
         assert told == [] and "A heading" in shown
         browser.close()
