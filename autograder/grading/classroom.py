@@ -18,6 +18,7 @@ from traitlets.config import Config, Configurable, PyFileConfigLoader
 
 from autograder import clean
 from autograder.course import ROOT
+from autograder.judging.exercise import moved_from
 from autograder.sandbox.filter import ALL, ON_REQUEST
 
 
@@ -183,6 +184,21 @@ class Classroom:
     def folder(self, step):
         """The folder of one of nbgrader's steps, which are STEPS."""
         return self.root / self.config.CourseDirectory.get(f"{step}_directory", step)
+
+    def released_moved(self, chapter):
+        """Whether the class's own notebook of a chapter has exercises that are in another one today.
+
+        What a class has released is asked of the class: else one student's notebook would change what all can earn.
+        """
+        checks = {f"check_{name}" for name in moved_from(chapter)}
+        for step in ("source", "release") if checks else ():
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none is there, or it is damaged
+                cells = json.loads((self.folder(step) / chapter / f"{chapter}.ipynb").read_text("utf-8"))["cells"]
+                if checks & {
+                    cell["metadata"]["nbgrader"]["grade_id"] for cell in cells if "nbgrader" in cell["metadata"]
+                }:
+                    return True
+        return False
 
     @property
     def course_id(self):

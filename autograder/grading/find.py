@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autograder import clean
@@ -53,6 +53,8 @@ class Handed:
         What of ours failed while it was looked for, or "".
     notes : tuple of str
         How it was chosen, where that was not plain.
+    moved : bool
+        Whether the class has released the chapter with exercises that are in another one today.
     """
 
     student: str
@@ -65,6 +67,7 @@ class Handed:
     problem: str = ""
     fault: str = ""
     notes: tuple = ()
+    moved: bool = False
 
 
 def find(classroom, submitted, assignment, student, seed):
@@ -72,6 +75,7 @@ def find(classroom, submitted, assignment, student, seed):
     if not submitted.is_dir():
         raise CommandError(f"there is no folder {submitted}")
     handed_in, passed_over = [], []
+    moved = {chapter for chapter in CHAPTERS if classroom.released_moved(chapter)}
     for home in sorted(submitted.iterdir()):
         if home.name.startswith(".") or (student and home.name != student):
             continue
@@ -92,7 +96,7 @@ def find(classroom, submitted, assignment, student, seed):
         whose = f" of {student}" if student else ""
         what = f" for {assignment}" if assignment else ""
         raise CommandError(f"no submission{whose}{what} in {submitted}")
-    return handed_in
+    return [replace(handed, moved=handed.assignment in moved) for handed in handed_in]
 
 
 def _look(classroom, home, assignment, seed):

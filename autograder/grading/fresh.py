@@ -7,6 +7,7 @@ from autograder import clean
 from autograder.grading.find import timestamp
 from autograder.grading.grade import version
 from autograder.grading.record import outputs
+from autograder.judging.exercise import moved_from
 
 
 def sort_out(classroom, handed_in, limits, force, forced=None):
@@ -60,6 +61,9 @@ def _still_holds(classroom, handed, limits):
             and verdict["file"]["sha256"] == handed.sha256
             and verdict["file"]["problem"] == handed.problem
             and verdict["version"] == version(handed.assignment)
+            and (
+                handed.moved or not moved_from(handed.assignment).keys() & {row["name"] for row in verdict["exercises"]}
+            )
             and verdict["seed"] == handed.seed
             and verdict["isolation"] == limits.isolation
             and verdict["limits"] == limits.recorded

@@ -73,6 +73,8 @@ class Task:
     filename : str
     version : str
         Of the tests that are to be used.
+    moved : bool
+        Whether exercises count that were in the chapter before.
     problem : str
         Why it cannot be read, or "".
     """
@@ -83,6 +85,7 @@ class Task:
     sha256: str
     filename: str
     version: str
+    moved: bool
     problem: str = ""
 
 
@@ -126,7 +129,7 @@ def _files(*names):
     return {file for file in files if file.exists()}
 
 
-def grade(data, *, assignment=None, filename="", seed=0, limits=Limits()):
+def grade(data, *, assignment=None, filename="", seed=0, limits=Limits(), moved=True):
     """Grade a notebook.
 
     Parameters
@@ -140,6 +143,8 @@ def grade(data, *, assignment=None, filename="", seed=0, limits=Limits()):
     seed : int
         What the hidden cases are drawn from.
     limits : Limits
+    moved : bool
+        Whether exercises count that were in the chapter when the notebook was released and are in another today.
 
     Returns
     -------
@@ -156,7 +161,7 @@ def grade(data, *, assignment=None, filename="", seed=0, limits=Limits()):
     """
     about = {"assignment": assignment, "seed": seed, "limits": limits}
     try:
-        submission = read(data, assignment, filename)
+        submission = read(data, assignment, filename, moved=moved)
         about["assignment"] = submission.assignment
         rows, errors, troubles = _judge_all(submission, seed, limits)
     except NotReadable as reason:
@@ -190,7 +195,7 @@ def grade_task(task, limits):
             reason = f"a worker has another version of the tests ({version(task.assignment)}, not {task.version})"
             verdict = not_graded(reason, **about)
         else:
-            verdict, submission = grade(task.data, filename=task.filename, **about)
+            verdict, submission = grade(task.data, filename=task.filename, moved=task.moved, **about)
     except SandboxUnavailable as error:  # it was there when the run began (`prove_sandbox`)
         close_sandbox()
         verdict = not_graded(f"the sandbox could not be had: {error}", **about)

@@ -12,11 +12,11 @@ from alembic.script import ScriptDirectory
 from nbgrader import api, preprocessors
 from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.utils import parse_utc
-from sqlalchemy import Boolean, bindparam, case, insert, select, update
+from sqlalchemy import Boolean, bindparam, case, delete, insert, select, update
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
 from autograder.grading.classroom import CommandError
-from autograder.judging.exercise import former_names, moved_from, names
+from autograder.judging.exercise import CHAPTERS, former_names, moved_from, names
 
 # nbgrader asks for it in a process of its own, which loads nbgrader again (4 s) and wants `alembic` on the PATH.
 api.get_alembic_version = ScriptDirectory(ALEMBIC_DIR).get_current_head
@@ -218,7 +218,8 @@ class Gradebook:
         Scores and comments that a person gave stay; as with nbgrader, a cell with a manual score is marked for
         another look. A cell without a verdict has no score and waits for a person: it is no zero. Of an exercise
         that is no longer declared, or never was, the score stays as it is, and so does that of one which has moved
-        to another chapter when the notebook is one of today.
+        to another chapter when the notebook is one of today. One that is handed in under both chapters counts in that
+        of today.
 
         Parameters
         ----------
@@ -236,8 +237,9 @@ class Gradebook:
         try:
             assignment = self._with_room_for(verdict)
             submission, notebook = assignment.submissions.get(student) or self._hand_in(assignment, student)
-            self._give_places(assignment, notebook, rows)
             left = {name for name in assignment.moved if rows and name not in rows}
+            left |= self._counted_once(student, verdict["assignment"], assignment.in_two_chapters & rows.keys())
+            self._give_places(assignment, notebook, rows.keys() - left)
             if timestamp and self.is_time(timestamp):
                 when = {"timestamp": parse_utc(timestamp)}
                 self.db.execute(update(_SUBMITTED).where(_SUBMITTED.c.id == submission), when)
@@ -303,9 +305,9 @@ class Gradebook:
                 self.db.execute(insert(table), places)
         return submission["id"], notebooks[assignment.notebook]
 
-    def _give_places(self, assignment, notebook, rows):
+    def _give_places(self, assignment, notebook, names):
         """Make places for exercises that have moved to another chapter, where the notebook has them."""
-        moved = assignment.moved & rows.keys()
+        moved = assignment.moved & names
         checks = {assignment.points[f"check_{name}"][0] for name in moved}
         comments = {assignment.comments[name] for name in moved & assignment.comments.keys()}
         for table, cells in ((_GRADE, checks), (_COMMENT, comments)):
@@ -313,6 +315,31 @@ class Gradebook:
                 cells -= set(self.db.scalars(select(table.c.cell_id).where(table.c.notebook_id == notebook)))
             for cell in cells:
                 self.db.execute(insert(table), {"id": api.new_uuid(), "cell_id": cell, "notebook_id": notebook})
+
+    def _counted_once(self, student, assignment, shared):
+        """Which of the exercises that two chapters have had the student has under another chapter, that of today.
+
+        In the assignment of today they take the place of what the grader gave under the other one.
+        """
+        if not shared:
+            return set()
+        elsewhere = self.db.execute(
+            select(api.Assignment.name, api.GradeCell.name, api.Grade.id, api.Grade.auto_score, api.Grade.manual_score)
+            .join(api.SubmittedAssignment, api.SubmittedAssignment.assignment_id == api.Assignment.id)
+            .join(api.SubmittedNotebook, api.SubmittedNotebook.assignment_id == api.SubmittedAssignment.id)
+            .join(api.Grade, api.Grade.notebook_id == api.SubmittedNotebook.id)
+            .join(api.GradeCell, api.GradeCell.id == api.Grade.cell_id)
+            .where(api.SubmittedAssignment.student_id == student, api.Assignment.name != assignment)
+            .where(api.GradeCell.name.in_([f"check_{name}" for name in shared]))
+        ).all()
+        of_today, counted = names(), set()
+        for other, cell, grade, auto_score, manual_score in elsewhere:
+            name = cell.removeprefix("check_")
+            if other == of_today[name] and (auto_score is not None or manual_score is not None):
+                counted.add(name)
+            elif assignment == of_today[name] and manual_score is None:
+                self.db.execute(delete(_GRADE).where(_GRADE.c.id == grade))
+        return counted
 
     def _penalise(self, submission, notebook, student):
         """Take off for lateness what nbgrader's plugin of this course says; returns the penalty."""
@@ -348,10 +375,13 @@ class _Assignment:
 
     `points` are the checks of its exercises, `others` the graded cells that belong to none. `moved` are exercises of
     another chapter that were in this one before: only a notebook of that time has places in their cells.
+    `in_two_chapters` are these, and those that this one has got from another.
     """
 
     def __init__(self, notebook, exercises, moved):
         self.exercises, self.moved = exercises, moved.keys()
+        gained = {name for chapter in CHAPTERS for name, today in moved_from(chapter).items() if today == notebook.name}
+        self.in_two_chapters = moved.keys() | gained
         exercises = {*exercises, *moved}
         self.id, self.notebook = notebook.assignment.id, notebook.id
         # Every notebook of the assignment -> its cells, for a submission has a place for each.

@@ -251,4 +251,5 @@ def _task(handed):
     except NotReadable as reason:  # it has gone since we looked
         problem = str(reason)
     name = clean.name(handed.path)
-    return Task(handed.assignment, handed.seed, data, handed.sha256, name, version(handed.assignment), problem)
+    tests = version(handed.assignment)
+    return Task(handed.assignment, handed.seed, data, handed.sha256, name, tests, handed.moved, problem)

@@ -95,7 +95,7 @@ class Submission:
         return [cell.code for cell in self.cells]
 
 
-def read(data, assignment=None, filename=""):
+def read(data, assignment=None, filename="", *, moved=True):
     """Read a notebook and mend it.
 
     Parameters
@@ -106,6 +106,8 @@ def read(data, assignment=None, filename=""):
         The chapter; by default it is recognised by the functions in the notebook, then by the file's name.
     filename : str
         Its name, without folders.
+    moved : bool
+        Whether exercises count that were in the chapter when the notebook was released and are in another today.
 
     Returns
     -------
@@ -116,12 +118,12 @@ def read(data, assignment=None, filename=""):
     NotReadable
     """
     try:
-        return _read(data, assignment, filename)
+        return _read(data, assignment, filename, moved)
     finally:
         _bound.cache_clear()
 
 
-def _read(data, assignment, filename):
+def _read(data, assignment, filename, moved):
     repairs = []
     cells = _cells(_document(data, repairs), repairs)
     _rename(cells, repairs)
@@ -134,7 +136,12 @@ def _read(data, assignment, filename):
                 repairs.append(f"cell {number}: {left_out} of notebook magic or shell left out")
     assignment = assignment or _recognise(cells, filename)
     its_names = [name for name, chapter in names().items() if chapter == assignment]
-    its_names += _moved(cells, assignment)
+    if elsewhere := _moved(cells, assignment):
+        if moved:
+            its_names += elsewhere
+        else:
+            chapters = " and ".join(sorted({names()[name] for name in elsewhere}))
+            repairs.append(f"{', '.join(elsewhere)}: exercises of {chapters} today; hand this notebook in there, too")
     if filename and filename != f"{assignment}.ipynb":
         repairs.append(f"the file is named {filename!r}; it was read as {assignment}.ipynb")
     if not set(its_names) & set(_votes(cells)):

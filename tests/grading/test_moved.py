@@ -140,11 +140,10 @@ def test_its_version_covers_what_has_moved(monkeypatch):
 # --------------------------------------------------------------------------------------------------- a class
 
 
-@pytest.mark.parametrize("give", [None, give_old_release, give_old_gradebook])
+@pytest.mark.parametrize("give", [give_old_release, give_old_gradebook])
 def test_a_class_keeps_every_point(course, give):
-    """Whether its gradebook and its released notebook are of then or of today."""
-    if give:
-        give(course)
+    """That began when the exercises were in the other chapter, whatever its students hand in."""
+    give(course)
     book = "https://example.org/course/book"
     config = course.folder / "nbgrader_config.py"
     config.write_text(f"{config.read_text()}\nc.Autograder.book = {book!r}\n")
@@ -211,7 +210,69 @@ def test_a_notebook_of_today_takes_no_grade_of_then_away(course):
     assert course.verdict("ada", "positions")["retired"] == []
 
 
+def full_marks(course):
+    """What the export for Canvas says that can be had."""
+    rows = csv.DictReader(io.StringIO(course.run("export", "--format", "canvas").stdout))
+    return {chapter: float(points) for chapter, points in next(rows).items() if chapter in TEXTS}
+
+
+@pytest.mark.parametrize("unwritten", [(), ("rope_2d_mixed",)])
+def test_a_class_of_today_gets_no_other_full_marks_by_a_notebook_of_then(course, unwritten):
+    """What it does not count there counts where the exercises are today, once it is handed in there."""
+    submit(course.folder, "bo", new("positions"), name="positions.ipynb", assignment="positions")
+    submit(course.folder, "ada", old(*unwritten), name="positions.ipynb", assignment="positions")
+    submit(course.folder, "ada", old(*unwritten), name="positions.ipynb", assignment="rotary")
+    stray = new("positions", "rope_2d_axial")
+    stray["cells"].append(stray["cells"][-1] | {"id": "stray", "source": "check(rope_2d_axial)"})
+    submit(course.folder, "cy", stray, name="positions.ipynb", assignment="positions")
+    course.run("grade")
+    assert full_marks(course) == {"positions": 5.0, "rotary": 15.0}
+    for student in ("ada", "bo", "cy"):
+        assert points(course.verdict(student, "positions")) == STAYED
+    assert points(course.verdict("ada", "rotary")) == MOVED | dict.fromkeys(unwritten, 0.0)
+    (told,) = (line for line in course.verdict("ada", "positions")["repairs"] if "rope_2d_axial" in line)
+    assert "exercises of rotary today; hand this notebook in there, too" in told
+
+
+@pytest.mark.parametrize("give", [give_old_release, give_old_gradebook])
+@pytest.mark.parametrize("order", [("positions", "rotary"), ("rotary", "positions"), (None,)])
+def test_nothing_counts_twice(course, give, order):
+    """What is handed in under both chapters counts in that of today, in whatever order they are graded."""
+    give(course)
+    submit(course.folder, "ada", old(), name="positions.ipynb", assignment="positions")
+    submit(course.folder, "ada", new("rotary"), name="rotary.ipynb", assignment="rotary")
+    for assignment in order:
+        course.run("grade", *(["--assignment", assignment] if assignment else []))
+    course.run("grade", "--force")
+    scores = [score for chapter in TEXTS for score, _ in recorded(course, "ada", chapter).values()]
+    assert sum(scores) == sum((STAYED | MOVED).values()) and len(scores) == len(STAYED | MOVED)
+    rows = csv.DictReader(io.StringIO(course.run("export", "--format", "nbgrader").stdout))
+    assert {row["assignment"]: float(row["score"]) for row in rows} == {"positions": 5.0, "rotary": 15.0}
+
+
+def test_what_a_person_gave_stays_beside_the_other_chapter(course):
+    give_old_gradebook(course)
+    submit(course.folder, "ada", old(), name="positions.ipynb", assignment="positions")
+    course.run("grade")
+    with course.gradebook() as book:
+        book.find_grade("check_rope_2d_axial", "positions", "positions", "ada").manual_score = 1.5
+        book.db.commit()
+    submit(course.folder, "ada", new("rotary"), name="rotary.ipynb", assignment="rotary")
+    course.run("grade", "--force")
+    assert recorded(course, "ada")["rope_2d_axial"][0] == 1.5
+
+
+def test_a_rotary_notebook_that_cannot_be_read_takes_nothing_away(course):
+    give_old_gradebook(course)
+    submit(course.folder, "ada", old(), name="positions.ipynb", assignment="positions")
+    submit(course.folder, "ada", "%PDF-1.7\n", name="rotary.ipynb", assignment="rotary")
+    course.run("grade")
+    course.run("grade", "--force")
+    assert {name: score for name, (score, _) in recorded(course, "ada").items()} == STAYED | MOVED
+
+
 def test_one_that_cannot_be_read_has_no_score_as_ever(course):
+    give_old_release(course)
     submit(course.folder, "ada", old(), name="positions.ipynb", assignment="positions")
     course.run("grade")
     submit(course.folder, "ada", "%PDF-1.7\n", name="positions.ipynb", assignment="positions")
