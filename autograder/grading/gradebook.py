@@ -73,7 +73,8 @@ class Gradebook:
         """Make an assignment when there is none, as nbgrader's `generate_assignment` records it.
 
         An exercise that the gradebook has under a former name is renamed in it: its grades and comments stay.
-        One that is no longer declared stays as it is.
+        One that is no longer declared stays as it is. One that was declared after the gradebook was begun is added,
+        also to what was handed in before, where it has no score until that is graded again.
 
         Parameters
         ----------
@@ -81,11 +82,6 @@ class Gradebook:
             The chapter.
         points : dict
             Name of an exercise -> its points.
-
-        Raises
-        ------
-        CommandError
-            The gradebook's assignment is not this one.
         """
         self.book.update_or_create_assignment(assignment)
         try:
@@ -95,12 +91,13 @@ class Gradebook:
             notebook = self.book.find_notebook(assignment, assignment)
         self._rename(notebook)
         found = self._look_up(notebook, points)
-        missing = [name for name in points if f"check_{name}" not in found.points]
-        if missing:
-            raise CommandError(
-                f"the gradebook's assignment {assignment} has no check of {', '.join(missing)}: "
-                f"run nbgrader generate_assignment {assignment} --force, or begin a new gradebook"
-            )
+        added = {name for name in points if f"check_{name}" not in found.points}
+        if added:
+            self._make_cells(assignment, self._prepared(assignment, own=False), added)
+            found = self._look_up(self.book.find_notebook(assignment, assignment), points)
+            for _, handed_in in found.submissions.values():
+                self._make_places(found, handed_in, added)
+            self.db.commit()
         self.assignments[assignment] = found
 
     def _look_up(self, notebook, points):
@@ -127,10 +124,10 @@ class Gradebook:
         preprocessors.SaveCells(config=self.classroom.config).preprocess(notebook, resources)
         self.db.remove()  # nbgrader wrote through a connection of its own
 
-    def _prepared(self, assignment):
-        """The source notebook as nbgrader records it."""
+    def _prepared(self, assignment, own=True):
+        """The source notebook as nbgrader records it: the class's own, if it has one and it is asked for."""
         source = self.classroom.folder("source") / assignment / f"{assignment}.ipynb"
-        if source.exists():
+        if own and source.exists():
             notebook = nbformat.read(source, as_version=4)
         else:
             from autograder.notebooks.solution import graded_notebook  # imports jupytext
@@ -152,20 +149,24 @@ class Gradebook:
             return assignment
         chapters = names()
         for chapter in {chapters[one] for one in lacking}:
-            for cell in self._prepared(chapter)[0].cells:
-                about = cell.metadata.get("nbgrader", {})
-                grade_id = about.get("grade_id", "")
-                if grade_id.removeprefix("check_") not in lacking:
-                    continue
-                if about["grade"]:
-                    points = {"max_score": about["points"], "cell_type": cell.cell_type}
-                    self.book.update_or_create_grade_cell(grade_id, name, name, **points)
-                else:
-                    self.book.update_or_create_solution_cell(grade_id, name, name)
-                text = {"cell_type": cell.cell_type, "locked": about["locked"], "source": cell.source}
-                self.book.update_or_create_source_cell(grade_id, name, name, checksum=about["checksum"], **text)
+            self._make_cells(name, self._prepared(chapter), lacking)
         assignment = self.assignments[name] = self._look_up(self.book.find_notebook(name, name), assignment.exercises)
         return assignment
+
+    def _make_cells(self, name, prepared, lacking):
+        """Give an assignment the cells of exercises that it lacks, as they stand in a prepared notebook."""
+        for cell in prepared[0].cells:
+            about = cell.metadata.get("nbgrader", {})
+            grade_id = about.get("grade_id", "")
+            if grade_id.removeprefix("check_") not in lacking:
+                continue
+            if about["grade"]:
+                points = {"max_score": about["points"], "cell_type": cell.cell_type}
+                self.book.update_or_create_grade_cell(grade_id, name, name, **points)
+            else:
+                self.book.update_or_create_solution_cell(grade_id, name, name)
+            text = {"cell_type": cell.cell_type, "locked": about["locked"], "source": cell.source}
+            self.book.update_or_create_source_cell(grade_id, name, name, checksum=about["checksum"], **text)
 
     # ------------------------------------------------------------------------------------ scores
 
@@ -239,7 +240,7 @@ class Gradebook:
             submission, notebook = assignment.submissions.get(student) or self._hand_in(assignment, student)
             left = {name for name in assignment.moved if rows and name not in rows}
             left |= self._counted_once(student, verdict["assignment"], assignment.in_two_chapters & rows.keys())
-            self._give_places(assignment, notebook, rows.keys() - left)
+            self._make_places(assignment, notebook, assignment.moved & (rows.keys() - left))
             if timestamp and self.is_time(timestamp):
                 when = {"timestamp": parse_utc(timestamp)}
                 self.db.execute(update(_SUBMITTED).where(_SUBMITTED.c.id == submission), when)
@@ -305,11 +306,10 @@ class Gradebook:
                 self.db.execute(insert(table), places)
         return submission["id"], notebooks[assignment.notebook]
 
-    def _give_places(self, assignment, notebook, names):
-        """Make places for exercises that have moved to another chapter, where the notebook has them."""
-        moved = assignment.moved & names
-        checks = {assignment.points[f"check_{name}"][0] for name in moved}
-        comments = {assignment.comments[name] for name in moved & assignment.comments.keys()}
+    def _make_places(self, assignment, notebook, exercises):
+        """Make the places for grades and comments of exercises that a submitted notebook lacks."""
+        checks = {assignment.points[f"check_{name}"][0] for name in exercises}
+        comments = {assignment.comments[name] for name in exercises & assignment.comments.keys()}
         for table, cells in ((_GRADE, checks), (_COMMENT, comments)):
             if cells:
                 cells -= set(self.db.scalars(select(table.c.cell_id).where(table.c.notebook_id == notebook)))

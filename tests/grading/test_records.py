@@ -63,6 +63,36 @@ def test_a_dry_run_says_whose_grade_would_change(two):
     assert "nothing would change" in two.run("grade", "--dry-run", "--force").stdout
 
 
+def test_an_exercise_that_came_later_is_added_to_a_gradebook(two):
+    """What the class has stays, a person's change too; the new one has its score once it is graded again."""
+    cells = "check_unpatchify", "unpatchify"
+    with two.gradebook() as book:
+        # As if the gradebook had been begun before there was the exercise.
+        book.find_grade("check_patch_embed_conv", "patchify", "patchify", "bo").manual_score = 3.5
+        source = book.find_notebook("patchify", "patchify")
+        for cell in (*source.grade_cells, *source.solution_cells, *source.source_cells):
+            if cell.name in cells:
+                for place in (*getattr(cell, "grades", ()), *getattr(cell, "comments", ())):
+                    book.db.delete(place)
+                book.db.delete(cell)
+        book.db.commit()
+
+        def scores(student):
+            grades = book.find_submission("patchify", student).notebooks[0].grades
+            return {grade.name.removeprefix("check_"): grade.score for grade in grades}
+
+        before = {student: scores(student) for student in ("ada", "bo")}
+        assert all("unpatchify" not in of for of in before.values())
+        submit(two.folder, "ada", notebook())  # one of two hands in again
+        two.run("grade")
+        book.db.expire_all()
+        row = next(row for row in two.verdict("bo")["exercises"] if row["name"] == "unpatchify")
+        assert scores("bo") == before["bo"] | {"unpatchify": row["score"]}
+        assert scores("ada") == dict.fromkeys(before["ada"] | {"unpatchify": 0.0}, 0.0)
+        names = [cell.name for cell in book.find_notebook("patchify", "patchify").source_cells]
+        assert sorted(name for name in names if name in cells) == sorted(cells)
+
+
 def test_who_was_graded_how(two):
     submit(two.folder, "bo", notebook())
     two.run("grade", "--student", "bo", "--seed", 77, "--isolation", "none")
