@@ -2,7 +2,8 @@
 
 It runs in an environment of its own (`make peers`), because torchvision and the newest torch do not go with
 the course's. Libraries that are not on the package index are read from checkouts: set PEER_SOURCES to a
-folder that holds `mae`, `rope-vit`, `dinov3` and `big_vision`; what is not there is left as it was recorded.
+folder that holds `mae`, `rope-vit`, `dinov3`, `big_vision` and `segment-anything`; what is not there is left as it was
+recorded.
 """
 
 import ast
@@ -75,6 +76,7 @@ def record_torch():
 def record_timm():
     from timm.layers import AttentionPoolLatent, PatchEmbed, resample_abs_pos_embed, resample_patch_embed
     from timm.layers import pos_embed_sincos as rotary
+    from timm.models.swin_transformer import get_relative_position_index
     from timm.models.vision_transformer import VisionTransformer
 
     img, W_conv, b = normal(1, 3, 12, 20), normal(2, 5, 3, 4, 4), normal(3, 5)
@@ -89,6 +91,10 @@ def record_timm():
 
     table = rotary.build_sincos2d_pos_embed([3, 4], 16, dtype=torch.float64)
     yield entry("build_sincos2d_pos_embed", table, H_p=3, W_p=4, d=16)
+
+    for H_p, W_p in ((2, 3), (4, 2), (3, 3), (1, 5)):
+        index = get_relative_position_index(H_p, W_p)
+        yield entry("get_relative_position_index", index, H_p=H_p, W_p=W_p)
 
     x = normal(4, 2, 12, 8)
     for indexing in ("xy", "ij"):
@@ -217,6 +223,16 @@ def _attention_pool(AttentionPoolLatent):
     return entry("AttentionPoolLatent", pool(tensor(X)[None, 1:])[0], X=X, n_prefix=1, params=listed)
 
 
+def record_torchvision():
+    from torchvision.models.swin_transformer import ShiftedWindowAttention
+
+    attention = ShiftedWindowAttention(dim=8, window_size=[2, 3], shift_size=[0, 0], num_heads=4).double()
+    table = normal(1, 15, 4)
+    attention.relative_position_bias_table.data = tensor(table)
+    bias = attention.get_relative_position_bias()[0]
+    yield entry("get_relative_position_bias", bias, table=table, H_p=2, W_p=3)
+
+
 def record_vit_pytorch():
     from vit_pytorch.simple_vit import SimpleViT, posemb_sincos_2d
 
@@ -313,6 +329,19 @@ def record_rope_vit():
     yield entry("mixed", turned, x=x, theta=frequencies[:, 0].reshape(2, 2, 4), H_p=3, W_p=4)
 
 
+def record_segment_anything():
+    path = SOURCES / "segment-anything" / "segment_anything" / "modeling" / "image_encoder.py"
+    take = partial(function_from, path, torch=torch, Tuple=tuple)
+    add = take("add_decomposed_rel_pos", get_rel_pos=take("get_rel_pos", F=F))
+    for heads, H_p, W_p, d_h in ((3, 2, 5, 4), (2, 4, 2, 3)):
+        q, scores = normal(1, heads, H_p * W_p, d_h), normal(2, heads, H_p * W_p, H_p * W_p)
+        rel_pos_h, rel_pos_w = normal(3, 2 * H_p - 1, d_h), normal(4, 2 * W_p - 1, d_h)
+        added = add(*map(tensor, (scores, q, rel_pos_h, rel_pos_w)), (H_p, W_p), (H_p, W_p))
+        sizes = {"H_p": H_p, "W_p": W_p}
+        tables = {"rel_pos_h": rel_pos_h, "rel_pos_w": rel_pos_w}
+        yield entry("add_decomposed_rel_pos", added, scores=scores, q=q, **tables, **sizes)
+
+
 def record_dinov3():
     path = SOURCES / "dinov3" / "dinov3" / "layers"
     spec = importlib.util.spec_from_file_location("dinov3_rope", path / "rope_position_encoding.py")
@@ -366,20 +395,23 @@ def commit(name):
 RECORDS = {
     "torch": (record_torch, partial(version, "torch")),
     "timm": (record_timm, partial(version, "timm")),
+    "torchvision": (record_torchvision, partial(version, "torchvision")),
     "vit_pytorch": (record_vit_pytorch, partial(version, "vit-pytorch")),
     "transformers": (record_transformers, partial(version, "transformers")),
     "mae": (record_mae, partial(commit, "mae")),
     "rope_vit": (record_rope_vit, partial(commit, "rope-vit")),
     "dinov3": (record_dinov3, partial(commit, "dinov3")),
     "big_vision": (record_big_vision, partial(commit, "big_vision")),
+    "segment_anything": (record_segment_anything, partial(commit, "segment-anything")),
 }
+CHECKOUTS = ("mae", "rope_vit", "dinov3", "big_vision", "segment_anything")
 
 
 def main():
     failed = 0
     for library, (record, which) in RECORDS.items():
-        folder = SOURCES / library.replace("rope_vit", "rope-vit")
-        if library in ("mae", "rope_vit", "dinov3", "big_vision") and not folder.exists():
+        folder = SOURCES / (library if library == "big_vision" else library.replace("_", "-"))
+        if library in CHECKOUTS and not folder.exists():
             print(f"{library}: no checkout at {folder}; left as it was recorded")
             continue
         try:

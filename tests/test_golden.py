@@ -12,7 +12,7 @@ import torch
 
 from solutions.patchify import conv_weight_to_linear, patch_embed_conv, patchify, unpatchify
 from solutions.pooling import map_head, mean_then_norm, norm_then_mean
-from solutions.positions import sincos_2d
+from solutions.positions import decomposed_bias, relative_bias_index, sincos_2d
 from solutions.resolution import bilinear_resize_matrix, pi_resize, resize_pos_embed, vit_input_sequence
 from solutions.rotary import dinov3_coordinates, rope_2d_axial, rope_2d_mixed
 from solutions.small_vit import SmallViT
@@ -120,6 +120,21 @@ def test_the_other_ladder_differs_by_little(library):
         assert 0.02 < np.abs(ours - table).max() < 0.025
         quarter = inputs["d"] // 4
         close(ours[:, ::quarter], table[:, ::quarter], 1e-6)  # the fastest frequency is 1 on both ladders
+
+
+def test_relative_bias_index():
+    for inputs, index in entries("timm", "get_relative_position_index"):
+        close(relative_bias_index(inputs["H_p"], inputs["W_p"]), index, 0)
+    for inputs, bias in entries("torchvision", "get_relative_position_bias"):
+        table, index = inputs["table"], relative_bias_index(inputs["H_p"], inputs["W_p"])
+        close(table[index].transpose(2, 0, 1), bias, DOUBLE)  # (N_p, N_p, heads) to (heads, N_p, N_p)
+
+
+def test_decomposed_bias():
+    """SAM adds it to the scores; of its tables the first belongs to the rows."""
+    for inputs, scores in entries("segment_anything", "add_decomposed_rel_pos"):
+        names = ("q", "rel_pos_h", "rel_pos_w", "H_p", "W_p")
+        close(inputs["scores"] + decomposed_bias(*(inputs[name] for name in names)), scores, DOUBLE)
 
 
 @pytest.mark.parametrize("library, name", [("rope_vit", "axial"), ("timm", "RotaryEmbeddingCat xy")])

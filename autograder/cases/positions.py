@@ -383,3 +383,429 @@ def with_class_row(H_p, W_p, d, base=10000.0):
 def sincos_not_flattened(H_p, W_p, d, base=10000.0):
     """Your table still has the axes of the grid. The tokens are a list: the answer has two axes."""
     return chapter.sincos_2d(H_p, W_p, d, base).reshape(H_p, W_p, d)
+
+
+# ----------------------------------------------------------------------------------- relative_bias_index
+
+relative_bias_index = Exercise(
+    chapter.relative_bias_index, points=3, difficulty=2, minutes=15, section="A number for each offset"
+)
+
+
+@relative_bias_index.where
+def index_entry(index, H_p, W_p):
+    query, key = (divmod(i, W_p) for i in index)
+    return f"query at {query}, key at {key}"
+
+
+@relative_bias_index.visible
+def two_rows_of_three():
+    "Two rows of three patches: the table of the page"
+    yield Case(2, 3, why="there are 3 row offsets and 5 column offsets; from a patch to itself it is number 7 of 15")
+
+
+@relative_bias_index.visible
+def a_tall_grid():
+    "Four rows of two patches"
+    yield Case(4, 2, why="there are more rows than columns")
+
+
+@relative_bias_index.visible
+def no_grid():
+    "Sizes that make no grid"
+    yield Raises(0, 3, why="there are no patches")
+    yield Raises(2, -3, why="a side is not negative")
+    yield Case(1, 2, why="a single row is a grid")
+
+
+@relative_bias_index.hidden(weight=2)
+def index_of_any_grid(rng):
+    "Grids of any size"
+    yield Case(3, 5)
+    yield Case(int(rng.integers(5, 8)), int(rng.integers(2, 5)))
+    yield Case(int(rng.integers(2, 5)), int(rng.integers(5, 8)))
+
+
+@relative_bias_index.hidden
+def index_of_a_window(rng):
+    "A square grid, as Swin's windows are"
+    side = int(rng.integers(3, 8))
+    yield Case(side, side)
+
+
+@relative_bias_index.hidden
+def index_of_one_line(rng):
+    "Grids of a single row or a single column"
+    yield Case(1, int(rng.integers(3, 9)))
+    yield Case(int(rng.integers(3, 9)), 1)
+    yield Case(1, 1)
+
+
+@relative_bias_index.hidden
+def no_grid_at_all(rng):
+    "Any sizes that make no grid"
+    yield Raises(int(rng.integers(2, 5)), 0)
+    yield Raises(-int(rng.integers(2, 5)), 4)
+    yield Raises(2.5, 4, why="half a row is none")
+    yield Raises(2, 4.0)
+    yield Case(3, 2)
+
+
+def _need_grid(H_p, W_p):
+    """What the reference refuses, for misconceptions that go wrong elsewhere."""
+    if not all(isinstance(size, int) and size > 0 for size in (H_p, W_p)):
+        raise ValueError("H_p and W_p must be positive integers")
+
+
+def _index(H_p, W_p, number, places=None):
+    """An index from a numbering of offsets of one's own."""
+    _need_grid(H_p, W_p)
+    r, c = np.divmod(np.arange(H_p * W_p), W_p) if places is None else places
+    return number(r[:, None] - r, c[:, None] - c)
+
+
+@relative_bias_index.misconception("key minus query")
+def index_key_minus_query(H_p, W_p):
+    """You took the key's place minus the query's. Here an offset is the query's place minus the key's, so your list is
+    read from its end: a trained table would have left and right, above and below exchanged."""
+    return _index(H_p, W_p, lambda rows, cols: (H_p - 1 - rows) * (2 * W_p - 1) + W_p - 1 - cols)
+
+
+@relative_bias_index.misconception("columns first")
+def index_columns_first(H_p, W_p):
+    """You numbered the offsets down the columns. They come in raster order: the column offset changes from one number
+    to the next, and the row offset every 2 * W_p - 1 numbers."""
+    return _index(H_p, W_p, lambda rows, cols: (cols + W_p - 1) * (2 * H_p - 1) + rows + H_p - 1)
+
+
+@relative_bias_index.misconception("not shifted")
+def index_not_shifted(H_p, W_p):
+    """Your numbers go below 0. A negative index counts from the end of the table, so no error tells you, and the
+    entries stand in other places than in a trained table. Shift rows by H_p - 1 and columns by W_p - 1 first."""
+    return _index(H_p, W_p, lambda rows, cols: rows * (2 * W_p - 1) + cols)
+
+
+@relative_bias_index.misconception("shifted after multiplying")
+def index_shifted_late(H_p, W_p):
+    """You multiplied the row offset by 2 * W_p - 1 before you shifted it. Shift it first, so that it counts from 0:
+    the shift has to be multiplied too."""
+    return _index(H_p, W_p, lambda rows, cols: rows * (2 * W_p - 1) + H_p - 1 + cols + W_p - 1)
+
+
+@relative_bias_index.misconception("only the columns shifted")
+def index_columns_shifted(H_p, W_p):
+    """You shifted the columns alone. Row offsets begin at -(H_p - 1), so they need a shift as well."""
+    return _index(H_p, W_p, lambda rows, cols: rows * (2 * W_p - 1) + cols + W_p - 1)
+
+
+@relative_bias_index.misconception("shifted by the side")
+def index_shifted_by_side(H_p, W_p):
+    """You shifted by H_p and W_p. The smallest offsets are -(H_p - 1) and -(W_p - 1), and their number is 0."""
+    return _index(H_p, W_p, lambda rows, cols: (rows + H_p) * (2 * W_p - 1) + cols + W_p)
+
+
+@relative_bias_index.misconception("twice as many columns as the grid")
+def index_stride_doubled(H_p, W_p):
+    """Your number grows by 2 * W_p from one row of offsets to the next. There are 2 * W_p - 1 column offsets: 0 is
+    there once."""
+    return _index(H_p, W_p, lambda rows, cols: (rows + H_p - 1) * 2 * W_p + cols + W_p - 1)
+
+
+@relative_bias_index.misconception("as many columns as row offsets")
+def index_stride_of_the_rows(H_p, W_p):
+    """Your number grows by 2 * H_p - 1 from one row of offsets to the next. A row of offsets holds 2 * W_p - 1 of them,
+    one for each column offset."""
+    return _index(H_p, W_p, lambda rows, cols: (rows + H_p - 1) * (2 * H_p - 1) + cols + W_p - 1)
+
+
+@relative_bias_index.misconception("a square grid")
+def index_square(H_p, W_p):
+    """You took H_p for both sides. Windows are square in Swin, but grids need not be: columns are shifted by W_p - 1,
+    and a row of offsets holds 2 * W_p - 1 of them."""
+    return _index(H_p, W_p, lambda rows, cols: (rows + H_p - 1) * (2 * H_p - 1) + cols + H_p - 1)
+
+
+@relative_bias_index.misconception("offsets added")
+def index_added(H_p, W_p):
+    """You added the two shifted offsets, so one step down and one to the right get the same number. Multiply that of
+    the rows by 2 * W_p - 1 first."""
+    return _index(H_p, W_p, lambda rows, cols: rows + H_p - 1 + cols + W_p - 1)
+
+
+@relative_bias_index.misconception("without the sign")
+def index_without_sign(H_p, W_p):
+    """You took distances, so left and right get one number, and so do above and below. Offsets have a sign: the table
+    has (2 H_p - 1) (2 W_p - 1) entries."""
+    return _index(H_p, W_p, lambda rows, cols: abs(rows) * W_p + abs(cols))
+
+
+@relative_bias_index.misconception("without the sign, not renumbered")
+def index_without_sign_far(H_p, W_p):
+    """You took distances, so left and right get one number, and so do above and below. Offsets have a sign: shift them
+    instead, by H_p - 1 and W_p - 1."""
+    return _index(H_p, W_p, lambda rows, cols: abs(rows) * (2 * W_p - 1) + abs(cols))
+
+
+@relative_bias_index.misconception("offset in the list")
+def index_in_the_list(H_p, W_p):
+    """Your numbers are differences of raster numbers: they grow by W_p from one row of offsets to the next, so (0, 1)
+    and (1, 1 - W_p) share one. A row of offsets holds 2 * W_p - 1 of them, from -(W_p - 1) on."""
+    return _index(H_p, W_p, lambda rows, cols: rows * W_p + cols + H_p * W_p - 1)
+
+
+@relative_bias_index.misconception("patches column by column")
+def index_column_major(H_p, W_p):
+    """Your patches run down the columns of the grid. In raster order the column changes from one patch to the next."""
+    _need_grid(H_p, W_p)
+    c, r = np.divmod(np.arange(H_p * W_p), H_p)
+    return _index(H_p, W_p, lambda rows, cols: (rows + H_p - 1) * (2 * W_p - 1) + cols + W_p - 1, (r, c))
+
+
+@relative_bias_index.misconception("rows and columns exchanged")
+def index_grid_exchanged(H_p, W_p):
+    """You took W_p for the number of rows: that is the index of the transposed grid. H_p is the number of rows."""
+    return chapter.relative_bias_index(W_p, H_p)
+
+
+@relative_bias_index.misconception("counted from 1")
+def index_from_one(H_p, W_p):
+    """You counted the offsets from 1. The smallest has number 0, the first row of the table."""
+    return chapter.relative_bias_index(H_p, W_p) + 1
+
+
+@relative_bias_index.misconception("no error for a grid without patches")
+def index_without_error(H_p, W_p):
+    """You return an index for a grid without patches. Raise a ValueError unless both sides are positive integers."""
+    r, c = np.divmod(np.arange(max(0, int(H_p * W_p))), W_p or 1)
+    return ((r[:, None] - r + H_p - 1) * (2 * W_p - 1) + c[:, None] - c + W_p - 1).astype(int)
+
+
+@relative_bias_index.misconception("grid not flattened")
+def index_not_flattened(H_p, W_p):
+    """Your index still has the axes of the grid. Patches are a list: the answer has a row for each query and a column
+    for each key."""
+    return chapter.relative_bias_index(H_p, W_p).reshape(H_p, W_p, H_p, W_p)
+
+
+@relative_bias_index.misconception("pairs of offsets")
+def index_pairs(H_p, W_p):
+    """You returned both offsets. The table is a list: make one number of the two."""
+    return _index(H_p, W_p, lambda rows, cols: np.stack([rows + H_p - 1, cols + W_p - 1], axis=-1))
+
+
+# --------------------------------------------------------------------------------------- decomposed_bias
+
+decomposed_bias = Exercise(
+    chapter.decomposed_bias, points=4, difficulty=3, minutes=25, section="A number that the query chooses"
+)
+
+
+@decomposed_bias.where
+def bias_entry(index, q, row_table, col_table, H_p, W_p):
+    query, key = (divmod(i, W_p) for i in index[-2:])
+    head = f"head {index[-3]}, " if len(index) > 2 else ""
+    return f"{head}query at {query}, key at {key}"
+
+
+def one_hot_queries(N_p, d_h):
+    """Query i is one in channel i mod d_h: each reads its own channel of the tables."""
+    return np.eye(d_h)[np.arange(N_p) % d_h]
+
+
+@decomposed_bias.visible
+def each_query_reads_one_channel():
+    "One head, two rows of four patches; every query is 1 in a single channel"
+    yield Case(
+        one_hot_queries(8, 5)[None], 100 * (1 + counting(3, 5)), 1 + counting(7, 5), 2, 4,
+        why="the hundreds come from the row's table, what is left from the column's",
+    )  # fmt: skip
+
+
+@decomposed_bias.visible
+def heads_of_a_tall_grid():
+    "Six heads, four rows of two patches"
+    q = counting(6, 8, 5) % 7 - 3
+    yield Case(
+        q, counting(7, 5) % 4 - 1, counting(3, 5) % 6 - 2, 4, 2, why="there are more rows than columns, and heads"
+    )
+
+
+@decomposed_bias.visible
+def tables_of_another_grid():
+    "Tables and queries that do not go with the grid"
+    q, row_table, col_table = one_hot_queries(8, 5)[None], counting(3, 5), counting(7, 5)
+    yield Raises(q, counting(5, 5), col_table, 2, 4, why="a grid of 2 rows has 3 row offsets, not 5")
+    yield Raises(q, row_table, counting(9, 5), 2, 4, why="a grid of 4 columns has 7 column offsets, not 9")
+    yield Raises(q[:, :6], row_table, col_table, 2, 4, why="there are 6 queries and 8 patches")
+    yield Case(q, row_table, col_table, 2, 4)
+
+
+@decomposed_bias.hidden(weight=2)
+def any_queries(rng):
+    "Any grid, any width, any number of heads"
+    for heads, H_p, W_p, d_h in ((3, 2, 5, 8), (2, 5, 3, 4), (4, 6, 2, 3)):
+        tables = rng.normal(size=(2 * H_p - 1, d_h)), rng.normal(size=(2 * W_p - 1, d_h))
+        yield Case(rng.normal(size=(heads, H_p * W_p, d_h)), *tables, H_p, W_p)
+
+
+@decomposed_bias.hidden
+def a_batch_and_none(rng):
+    "Queries with a batch of images in front, and without heads"
+    tables = rng.normal(size=(5, 4)), rng.normal(size=(3, 4))
+    yield Case(rng.normal(size=(2, 5, 6, 4)), *tables, 3, 2)
+    yield Case(rng.normal(size=(6, 4)), *tables, 3, 2)
+
+
+@decomposed_bias.hidden
+def bias_of_a_square_grid(rng):
+    "A square grid, where tables can be exchanged"
+    yield Case(rng.normal(size=(2, 9, 4)), rng.normal(size=(5, 4)), rng.normal(size=(5, 4)), 3, 3)
+
+
+@decomposed_bias.hidden
+def bias_of_one_line(rng):
+    "Grids of a single row or a single column"
+    yield Case(rng.normal(size=(2, 5, 4)), rng.normal(size=(1, 4)), rng.normal(size=(9, 4)), 1, 5)
+    yield Case(rng.normal(size=(2, 5, 4)), rng.normal(size=(9, 4)), rng.normal(size=(1, 4)), 5, 1)
+
+
+@decomposed_bias.hidden
+def bias_in_single_precision(rng):
+    "float32"
+    q, row_table, col_table = (rng.normal(size=shape).astype(np.float32) for shape in ((3, 8, 5), (3, 5), (7, 5)))
+    yield Case(q, row_table, col_table, 2, 4)
+
+
+@decomposed_bias.hidden
+def any_tables_that_do_not_fit(rng):
+    "Any tables and queries that do not go with the grid"
+    q, row_table, col_table = (rng.normal(size=shape) for shape in ((3, 15, 4), (5, 4), (9, 4)))
+    yield Raises(q, rng.normal(size=(7, 4)), col_table, 3, 5, why="the table is larger, and nothing falls out of it")
+    yield Raises(q, rng.normal(size=(3, 4)), col_table, 3, 5)
+    yield Raises(q, row_table, rng.normal(size=(11, 4)), 3, 5)
+    yield Raises(q, row_table, rng.normal(size=(9, 5)), 3, 5)
+    yield Raises(q[:, 1:], row_table, col_table, 3, 5)
+    yield Case(q, row_table, col_table, 3, 5)
+
+
+def _fits(q, row_table, col_table, H_p, W_p):
+    """What the reference refuses, for misconceptions that go wrong elsewhere."""
+    if (q.shape[-2], len(row_table), len(col_table)) != (H_p * W_p, 2 * H_p - 1, 2 * W_p - 1):
+        raise ValueError("queries and tables must go with the grid")
+
+
+def _products(q, row_table, col_table, H_p, W_p, place=lambda offset, size: offset + size - 1):
+    """The row's part and the column's, (..., N_p, N_p) each, with places in the tables of one's own."""
+    _fits(q, row_table, col_table, H_p, W_p)
+    r, c = np.divmod(np.arange(H_p * W_p), W_p)
+    by_row = np.einsum("...id,ijd->...ij", q, row_table[place(r[:, None] - r, H_p)])
+    return by_row, np.einsum("...id,ijd->...ij", q, col_table[place(c[:, None] - c, W_p)])
+
+
+@decomposed_bias.misconception("key minus query")
+def bias_key_minus_query(q, row_table, col_table, H_p, W_p):
+    """You took the key's place minus the query's. Here an offset is the query's place minus the key's, so you read both
+    tables from their ends."""
+    return chapter.decomposed_bias(q, row_table[::-1], col_table[::-1], H_p, W_p)
+
+
+@decomposed_bias.misconception("the key's vector")
+def bias_of_the_key(q, row_table, col_table, H_p, W_p):
+    """You multiplied the table with the vector in place j, where the key stands. It is the query that asks: row i of
+    your answer belongs to query i alone."""
+    _fits(q, row_table, col_table, H_p, W_p)
+    r, c = np.divmod(np.arange(H_p * W_p), W_p)
+    vectors = row_table[r[:, None] - r + H_p - 1] + col_table[c[:, None] - c + W_p - 1]
+    return np.einsum("...jd,ijd->...ij", q, vectors)
+
+
+@decomposed_bias.misconception("transposed")
+def bias_transposed(q, row_table, col_table, H_p, W_p):
+    """Your answer has the key down its rows and the query along its columns. As in the scores, a row belongs to a
+    query."""
+    return chapter.decomposed_bias(q, row_table, col_table, H_p, W_p).swapaxes(-1, -2)
+
+
+@decomposed_bias.misconception("divided by the root of the width")
+def bias_scaled(q, row_table, col_table, H_p, W_p):
+    """You divided by sqrt(d_h). In MViT's and SAM's code only the product of query and key is divided: the bias takes
+    the query as it is."""
+    return chapter.decomposed_bias(q, row_table, col_table, H_p, W_p) / np.sqrt(q.shape[-1])
+
+
+@decomposed_bias.misconception("rows alone")
+def bias_rows_alone(q, row_table, col_table, H_p, W_p):
+    """You took the rows alone. Add what the query has in common with the column's vector."""
+    return _products(q, row_table, col_table, H_p, W_p)[0]
+
+
+@decomposed_bias.misconception("columns alone")
+def bias_columns_alone(q, row_table, col_table, H_p, W_p):
+    """You took the columns alone. Add what the query has in common with the row's vector."""
+    return _products(q, row_table, col_table, H_p, W_p)[1]
+
+
+@decomposed_bias.misconception("multiplied")
+def bias_multiplied(q, row_table, col_table, H_p, W_p):
+    """You multiplied the row's part by the column's. They are added."""
+    by_row, by_col = _products(q, row_table, col_table, H_p, W_p)
+    return by_row * by_col
+
+
+@decomposed_bias.misconception("not shifted")
+def bias_not_shifted(q, row_table, col_table, H_p, W_p):
+    """You used the offset itself as an index. Offset 0 stands in the middle of a table, in row H_p - 1 or W_p - 1, and
+    a negative index counts from the end without an error. Add H_p - 1 and W_p - 1."""
+    by_row, by_col = _products(q, row_table, col_table, H_p, W_p, lambda offset, size: offset)
+    return by_row + by_col
+
+
+@decomposed_bias.misconception("without the sign")
+def bias_without_sign(q, row_table, col_table, H_p, W_p):
+    """You used the distance as an index, so left and right get one vector, and half of each table is never read. Shift
+    the offset instead, by H_p - 1 and W_p - 1."""
+    by_row, by_col = _products(q, row_table, col_table, H_p, W_p, lambda offset, size: abs(offset))
+    return by_row + by_col
+
+
+@decomposed_bias.misconception("keys column by column")
+def bias_keys_column_major(q, row_table, col_table, H_p, W_p):
+    """Your keys run down the columns of the grid, your queries along its rows. When you add the two parts, the key's
+    row must come before its column: `by_row[..., :, None] + by_col[..., None, :]`."""
+    bias = chapter.decomposed_bias(q, row_table, col_table, H_p, W_p)
+    return bias.reshape(*bias.shape[:-1], H_p, W_p).swapaxes(-1, -2).reshape(bias.shape)
+
+
+@decomposed_bias.misconception("patches column by column")
+def bias_column_major(q, row_table, col_table, H_p, W_p):
+    """Your patches run down the columns of the grid. In raster order the column changes from one patch to the next."""
+    _fits(q, row_table, col_table, H_p, W_p)
+    c, r = np.divmod(np.arange(H_p * W_p), H_p)
+    vectors = row_table[r[:, None] - r + H_p - 1] + col_table[c[:, None] - c + W_p - 1]
+    return np.einsum("...id,ijd->...ij", q, vectors)
+
+
+@decomposed_bias.misconception("heads summed")
+def bias_heads_summed(q, row_table, col_table, H_p, W_p):
+    """You added up the heads. All heads share the tables, but each has queries of its own, so each has its own bias."""
+    bias = chapter.decomposed_bias(q, row_table, col_table, H_p, W_p)
+    return bias.sum(axis=tuple(range(q.ndim - 2)))
+
+
+@decomposed_bias.misconception("no error for a table of another grid")
+def bias_of_a_larger_table(q, row_table, col_table, H_p, W_p):
+    """You take a table of any length. One that was made for another grid has its offset 0 in another place, so it would
+    be read wrongly without a word. Raise a ValueError."""
+    if q.shape[-2] != H_p * W_p:
+        raise ValueError("there must be a query for each patch")
+    r, c = np.divmod(np.arange(H_p * W_p), W_p)
+    vectors = row_table[r[:, None] - r + H_p - 1] + col_table[c[:, None] - c + W_p - 1]
+    return np.einsum("...id,ijd->...ij", q, vectors)
+
+
+@decomposed_bias.misconception("grid not flattened")
+def bias_not_flattened(q, row_table, col_table, H_p, W_p):
+    """Your answer still has the axes of the grid. Patches are a list: it has a row for each query and a column for each
+    key."""
+    bias = chapter.decomposed_bias(q, row_table, col_table, H_p, W_p)
+    return bias.reshape(*q.shape[:-2], H_p, W_p, H_p, W_p)

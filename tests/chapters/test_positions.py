@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solutions.positions import factorized_table, sincos_2d
+from solutions.positions import decomposed_bias, factorized_table, relative_bias_index, sincos_2d
 
 few = settings(max_examples=25, deadline=None, derandomize=True)
 sides = st.integers(1, 7)
@@ -120,6 +120,62 @@ def test_sincos_width():
             sincos_2d(2, 3, d)
 
 
+# ----------------------------------------------------------------------------------- relative_bias_index
+
+
+def test_index_by_hand():
+    # Offsets of a 2 x 3 grid, numbered from (-1, -2) to (1, 2): 0 … 4 above, 5 … 9 in one row, 10 … 14 below.
+    assert relative_bias_index(2, 3).tolist() == [
+        [7, 6, 5, 2, 1, 0], [8, 7, 6, 3, 2, 1], [9, 8, 7, 4, 3, 2],
+        [12, 11, 10, 7, 6, 5], [13, 12, 11, 8, 7, 6], [14, 13, 12, 9, 8, 7],
+    ]  # fmt: skip
+
+
+@few
+@given(sides, sides)
+def test_index_is_the_place_in_a_list_of_offsets(H_p, W_p):
+    offsets = [(rows, cols) for rows in range(1 - H_p, H_p) for cols in range(1 - W_p, W_p)]
+    expected = [[offsets.index((r - s, c - t)) for s, t in raster(H_p, W_p)] for r, c in raster(H_p, W_p)]
+    index = relative_bias_index(H_p, W_p)
+    assert index.tolist() == expected and index.dtype.kind == "i"
+
+
+# --------------------------------------------------------------------------------------- decomposed_bias
+
+
+def test_decomposed_by_hand():
+    # A 1 x 2 grid: the row offset is 0, column offsets are -1, 0, 1. Patch 0 looks right at patch 1 by offset -1.
+    q = np.array([[1.0, 2.0], [3.0, 4.0]])
+    row_table, col_table = np.array([[10.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 5.0], [7.0, 0.0]])
+    assert decomposed_bias(q, row_table, col_table, 1, 2).tolist() == [[10 + 10, 10 + 2], [30 + 21, 30 + 20]]
+
+
+@few
+@given(sides, sides, st.integers(1, 4), seeds)
+def test_decomposed_is_the_loop(H_p, W_p, d_h, seed):
+    rng = np.random.default_rng(seed)
+    q = rng.normal(size=(2, H_p * W_p, d_h))
+    by_row = {rho: rng.normal(size=d_h) for rho in range(1 - H_p, H_p)}
+    by_col = {gamma: rng.normal(size=d_h) for gamma in range(1 - W_p, W_p)}
+    expected = [
+        [
+            [sum(a * b for a, b in zip(query, by_row[r - s] + by_col[c - t], strict=True)) for s, t in raster(H_p, W_p)]
+            for query, (r, c) in zip(head, raster(H_p, W_p), strict=True)
+        ]
+        for head in q
+    ]
+    tables = np.array(list(by_row.values())), np.array(list(by_col.values()))
+    np.testing.assert_allclose(decomposed_bias(q, *tables, H_p, W_p), expected, atol=1e-12)
+
+
+def test_a_bias_of_one_channel_is_a_table_of_sums():
+    """With queries of 1 both forms are one: the number of an offset is that of its row plus that of its column."""
+    rng = np.random.default_rng(0)
+    rows, cols = rng.normal(size=(5, 1)), rng.normal(size=(7, 1))
+    table = (rows + cols.T).ravel()
+    assert np.allclose(table[relative_bias_index(3, 4)], decomposed_bias(np.ones((12, 1)), rows, cols, 3, 4))
+
+
 # ----------------------------------------------------------------------------------------------- refusals
 
 TABLE = np.ones((3, 4))
@@ -138,6 +194,11 @@ TABLE = np.ones((3, 4))
         (lambda: sincos_2d(3, 2, 8, base=0), "base.*0"),
         (lambda: sincos_2d(3, 2, 8, base=-100.0), "base.*-100"),
         (lambda: sincos_2d(3, 2, 8, base=math.nan), "base.*nan"),
+        (lambda: relative_bias_index(0, 3), "H_p.*0"),
+        (lambda: relative_bias_index(3, 2.0), "W_p.*2.0"),
+        (lambda: decomposed_bias(np.ones((5, 4)), TABLE, np.ones((5, 4)), 2, 3), r"2 \* 3 queries, not 5"),
+        (lambda: decomposed_bias(np.ones((6, 4)), np.ones((5, 4)), np.ones((5, 4)), 2, 3), r"row_table.*\(3, 4\)"),
+        (lambda: decomposed_bias(np.ones((6, 4)), TABLE, np.ones((5, 3)), 2, 3), r"col_table.*\(5, 4\).*\(5, 3\)"),
     ],
 )
 def test_refusals_name_the_argument_and_its_value(call, message):

@@ -1,5 +1,7 @@
 """A notebook that was released before exercises moved to another chapter: graded whole, and no grade is lost.
 
+Nor is one when a chapter gets exercises that a class's notebooks and gradebook do not have.
+
 `classroom/positions/before_rotary.json` is the notebook of the chapter *positions* as it was released when the
 exercises of *rotary* were in it, without its texts.
 """
@@ -21,6 +23,9 @@ RELEASED = Path(__file__).parents[1] / "classroom" / "positions" / "before_rotar
 STAYED = {"factorized_table": 2.0, "sincos_2d": 3.0}
 MOVED = {"rope_2d_axial": 4.0, "rope_2d_attention": 4.0, "rope_2d_mixed": 3.0, "dinov3_coordinates": 2.0,
          "packed_attention_mask": 2.0}  # fmt: skip
+# What the chapter has got since: no notebook of then has it.
+ADDED = {"relative_bias_index": 3.0, "decomposed_bias": 4.0}
+TODAY, NOT_THERE = STAYED | ADDED, dict.fromkeys(ADDED, 0.0)
 TEXTS = {chapter: exercise_texts(chapter) for chapter in ("positions", "rotary")}
 SOLUTIONS = {name: text.solution for texts in TEXTS.values() for name, text in texts.items()}
 
@@ -90,9 +95,9 @@ def test_it_is_graded_whole(saved_by, assignment):
     data = json.dumps(saved_by(old("sincos_2d", "rope_2d_mixed"))).encode()
     verdict, _ = grade(data, assignment=assignment, filename="positions.ipynb")
     assert (verdict["assignment"], verdict["status"]) == ("positions", "graded")
-    assert points(verdict) == STAYED | MOVED | {"sincos_2d": 0.0, "rope_2d_mixed": 0.0}
-    assert list(points(verdict)) == [*STAYED, *MOVED]
-    assert (verdict["score"], verdict["max_score"]) == (14.0, 20.0)
+    assert points(verdict) == STAYED | NOT_THERE | MOVED | {"sincos_2d": 0.0, "rope_2d_mixed": 0.0}
+    assert list(points(verdict)) == [*TODAY, *MOVED]
+    assert (verdict["score"], verdict["max_score"]) == (14.0, 27.0)
     found = inspect(data, assignment, "positions.ipynb")
     assert found["assignment"] == "positions"
     assert [one["name"] for one in found["exercises"] if one["written"]] == [
@@ -104,14 +109,14 @@ def test_what_was_deleted_in_it_counts_as_before():
     made = old()
     made["cells"] = [cell for cell in made["cells"] if grade_id(cell) not in ("rope_2d_mixed", "check_rope_2d_mixed")]
     verdict, _ = grade(json.dumps(made).encode(), filename="positions.ipynb")
-    assert points(verdict) == STAYED | MOVED | {"rope_2d_mixed": 0.0}
-    assert (verdict["score"], verdict["max_score"]) == (17.0, 20.0)
+    assert points(verdict) == STAYED | NOT_THERE | MOVED | {"rope_2d_mixed": 0.0}
+    assert (verdict["score"], verdict["max_score"]) == (17.0, 27.0)
 
 
 @pytest.mark.parametrize("saved_by", [dict, colab])
 @pytest.mark.parametrize(
     ("chapter", "more", "expected"),
-    [("positions", ["rope_2d_axial"], STAYED), ("rotary", ["sincos_2d"], MOVED), ("positions", [], STAYED)],
+    [("positions", ["rope_2d_axial"], TODAY), ("rotary", ["sincos_2d"], MOVED), ("positions", [], TODAY)],
 )
 def test_a_notebook_of_today_has_its_own_exercises(chapter, more, expected, saved_by):
     verdict, _ = grade(json.dumps(saved_by(new(chapter, *more))).encode(), filename="work.ipynb")
@@ -151,38 +156,41 @@ def test_a_class_keeps_every_point(course, give):
     submit(course.folder, "bo", new("positions"), name="positions.ipynb", assignment="positions")
     submit(course.folder, "bo", new("rotary"), name="rotary.ipynb", assignment="rotary")
     course.run("grade", "--workers", 1)
-    whole = STAYED | MOVED | {"rope_2d_mixed": 0.0}
+    whole = STAYED | NOT_THERE | MOVED | {"rope_2d_mixed": 0.0}
     assert points(course.verdict("ada", "positions")) == whole
     assert recorded(course, "ada") == {name: (score, False) for name, score in whole.items()}
-    assert recorded(course, "bo") == {name: (score, False) for name, score in STAYED.items()}
+    assert recorded(course, "bo") == {name: (score, False) for name, score in TODAY.items()}
     assert recorded(course, "bo", "rotary") == {name: (score, False) for name, score in MOVED.items()}
 
     told = [line.split() for line in course.run("list").stdout.splitlines()[1:]]
     assert [line[:6] for line in told] == [
-        ["ada", "positions", "graded", "17.00", "/", "20"],
-        ["bo", "positions", "graded", "5.00", "/", "5"],
+        ["ada", "positions", "graded", "17.00", "/", "27"],
+        ["bo", "positions", "graded", "12.00", "/", "12"],
         ["bo", "rotary", "graded", "15.00", "/", "15"],
     ]
     rows = csv.DictReader(io.StringIO(course.run("export", "--format", "nbgrader").stdout))
     assert {(row["student_id"], row["assignment"]): float(row["score"]) for row in rows} == {
         ("ada", "positions"): 17.0,
-        ("bo", "positions"): 5.0,
+        ("bo", "positions"): 12.0,
         ("ada", "rotary"): 0.0,
         ("bo", "rotary"): 15.0,
     }
     report = json.loads(course.run("report", "--json").stdout)
     assert [(one["name"], one["max_score"], one["scores"]["most"]) for one in report["assignments"]] == [
-        ("positions", 20.0, 17.0),
+        ("positions", 27.0, 17.0),
         ("rotary", 15.0, 15.0),
     ]
 
     # What is written for the learner and for nbgrader's formgrader.
     assert f'href="{book}/rotary.html#diagonals"' in course.page("ada", "positions")
-    for student, checks in (("ada", whole), ("bo", STAYED)):
+    released = STAYED if give is give_old_release else TODAY
+    for student, functions in (("ada", STAYED | MOVED), ("bo", released)):
         path = course.folder / "autograded" / student / "positions" / "positions.ipynb"
         graded = {grade_id(cell): cell for cell in json.loads(path.read_text("utf-8"))["cells"]}
-        assert {name for name in graded if name} == {*checks, *(f"check_{name}" for name in checks)}
-        assert all(graded[f"check_{name}"]["outputs"][0]["text"].startswith(f"{name}: ") for name in checks)
+        assert {name for name in graded if name} - {f"check_{name}" for name in ADDED.keys() - functions} == {
+            *functions, *(f"check_{name}" for name in functions)
+        }  # fmt: skip
+        assert all(graded[f"check_{name}"]["outputs"][0]["text"].startswith(f"{name}: ") for name in functions)
 
     assert course.run("grade").stdout.splitlines()[-1].endswith("3 graded; 0 in this run")
     assert "nothing would change" in course.run("grade", "--dry-run", "--force").stdout
@@ -196,17 +204,20 @@ def test_a_notebook_of_today_takes_no_grade_of_then_away(course):
         book.find_grade("check_rope_2d_axial", "positions", "positions", "ada").manual_score = 1.5
         book.db.commit()
     submit(course.folder, "ada", new("positions"), name="positions.ipynb", assignment="positions")
-    assert "nothing would change" in course.run("grade", "--dry-run").stdout
+    told = [line.split() for line in course.run("grade", "--dry-run").stdout.splitlines()]
+    assert [line for line in told if line[:2] == ["ada", "positions"]][1:] == [
+        ["ada", "positions", name, "0.00", f"{ADDED[name]:.2f}"] for name in sorted(ADDED)
+    ]
     course.run("grade")
     scores = {name: score for name, (score, _) in recorded(course, "ada").items()}
-    assert scores == STAYED | MOVED | {"rope_2d_axial": 1.5}
+    assert scores == TODAY | MOVED | {"rope_2d_axial": 1.5}
     verdict = course.verdict("ada", "positions")
-    assert points(verdict) == STAYED
+    assert points(verdict) == TODAY
     assert {row["name"]: row["score"] for row in verdict["retired"]} == MOVED
     # The one of then again: what was put by is no longer.
     submit(course.folder, "ada", old(), name="positions.ipynb", assignment="positions")
     course.run("grade")
-    assert points(course.verdict("ada", "positions")) == STAYED | MOVED
+    assert points(course.verdict("ada", "positions")) == STAYED | NOT_THERE | MOVED
     assert course.verdict("ada", "positions")["retired"] == []
 
 
@@ -280,5 +291,5 @@ def test_one_that_cannot_be_read_has_no_score_as_ever(course):
     with course.gradebook() as book:
         grades = book.find_submission("positions", "ada").notebooks[0].grades
         assert {grade.name: grade.auto_score for grade in grades} == dict.fromkeys(
-            (f"check_{name}" for name in STAYED | MOVED), None
+            (f"check_{name}" for name in TODAY | MOVED), None
         )

@@ -44,4 +44,4 @@ def test_what_a_reader_wrote_and_answered_is_found_again(site):
     assert [name for name in RECORD if listed.count(name) != 1] == []
     exercises = {one["data-exercise"] for name in ("positions", "rotary")
                  for one in page(site / "book" / f"{name}.html").select("[data-solve]")}  # fmt: skip
-    assert exercises == {name.removeprefix("exercise/") for name in RECORD if name.startswith("exercise/")}
+    assert exercises >= {name.removeprefix("exercise/") for name in RECORD if name.startswith("exercise/")}
