@@ -196,6 +196,19 @@ def axial_mixed_conventions(x, rows, cols, n_prefix=0, base=100.0):
     return out
 
 
+@rope_2d_axial.misconception("tables half-split, pairs interleaved")
+def axial_mixed_the_other_way(x, rows, cols, n_prefix=0, base=100.0):
+    """You mixed two conventions: your angles are laid out for the pairs (j, j + d_h/2), but you turn neighbours. The
+    two numbers of a pair get different angles, and the vector changes its length. Write each angle twice in a row."""
+    _check_axial(x, rows, cols, n_prefix)
+    out = x.astype(float)
+    angle = np.tile(_axial_angle(x.shape[-1], rows, cols, base), 2)
+    patches = x[..., n_prefix:, :]
+    swapped = np.stack([-patches[..., 1::2], patches[..., 0::2]], axis=-1).reshape(patches.shape)
+    out[..., n_prefix:, :] = patches * np.cos(angle) + swapped * np.sin(angle)
+    return out
+
+
 @rope_2d_axial.misconception("turned the other way")
 def axial_other_way(x, rows, cols, n_prefix=0, base=100.0):
     """You turned the pairs the other way round. A pair (a, b) becomes (a cos - b sin, a sin + b cos)."""
