@@ -9,6 +9,8 @@ import os
 import re
 import sys
 import unicodedata
+from pathlib import Path
+from typing import Any
 
 UNSEEN = "\ufffd"
 # Of Unicode's categories: control characters, formats (they turn the direction of text, or take no room), halves of
@@ -31,7 +33,7 @@ _BLANKS = re.compile(r"(?<=[ \t]{200})[ \t]+")  # each is looked at again for ea
 _MACRO = re.compile(r"\\(?=(?:href|require|html|mmlToken|style|class|cssId|bbox)(?![A-Za-z]))")
 
 
-def text(value):
+def text(value: object) -> str:
     """Text of several lines that leaves a terminal and the lines around it as they are.
 
     Parameters
@@ -39,24 +41,24 @@ def text(value):
     value : str
         Line breaks and tabs in it stay.
     """
-    value = str(value)
-    if value.isascii() and value.isprintable():
-        return value
-    return value.replace("\r\n", "\n").translate(_SHOWN)
+    shown = str(value)
+    if shown.isascii() and shown.isprintable():
+        return shown
+    return shown.replace("\r\n", "\n").translate(_SHOWN)
 
 
-def line(value):
+def line(value: object) -> str:
     """Text as one line: as `text`, and all that breaks a line is a space."""
     return text(" ".join(str(value).split()))
 
 
-def name(path):
+def name(path: Path) -> str:
     """The name of a file or a folder as one line; it may hold bytes that are no text."""
     shown = os.fsencode(path.name).decode("utf-8", "replace")
     return text(shown).replace("\n", UNSEEN).replace("\t", UNSEEN)
 
 
-def values(tree):
+def values(tree: Any) -> Any:
     """The same for all text in JSON: keys and values."""
     if isinstance(tree, str):
         return text(tree)
@@ -67,7 +69,7 @@ def values(tree):
     return tree
 
 
-def cell(value):
+def cell(value: Any) -> Any:
     """A value as a spreadsheet shall read it: text that could act as a formula is kept from being one.
 
     Canvas ("SIS Login ID") and Moodle ("username", "email") find the student by the exact text, so an id must stay
@@ -84,12 +86,12 @@ def cell(value):
     return f"'{value}" if _FORMULA.search(value) and not _ID.fullmatch(value) else value
 
 
-def code(value):
+def code(value: str) -> str:
     """The code of a cell. What Python can read stays so: letters that show nothing are underscores."""
     return text(value.replace("\f", "").translate(dict.fromkeys(map(ord, _BLANK), "_")))
 
 
-def markdown(value):
+def markdown(value: str) -> str:
     """Markdown or a raw cell of a notebook, so that nothing in it runs where it is opened.
 
     No tag is left, of whatever kind: it is shown as it was typed. Nor is a link that leads into a program
@@ -102,21 +104,21 @@ def markdown(value):
     return _MACRO.sub(r"\\text{macro }", value)
 
 
-def _language(match):
+def _language(match: re.Match[str]) -> str:
     """What follows the fence of a code block, so that it names no diagram, in whatever spelling."""
     shown = match[0].replace("&", "&amp;").replace("\\", "\\\\")
     return re.sub("(?i)mermaid", "mermaid-code", shown)
 
 
-def say(*lines, error=False):
+def say(*lines: object, error: bool = False) -> None:
     """Print to the terminal, each argument on a line of its own. All that the commands say goes this way."""
     print(*map(text, lines), sep="\n", file=sys.stderr if error else sys.stdout)
 
 
-class _Shown(dict):
+class _Shown(dict[int, str]):
     """What each character is shown as, by its number; looked up once, for a file may hold millions."""
 
-    def __missing__(self, number):
+    def __missing__(self, number: int) -> str:
         character = chr(number)
         hidden = character not in "\n\t" and (unicodedata.category(character) in _HIDDEN or character in _BLANK)
         return self.setdefault(number, UNSEEN if hidden else character)

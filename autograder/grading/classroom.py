@@ -9,12 +9,17 @@ import os
 import pwd
 import stat
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, Self, TypeGuard
 
 from traitlets import Bool, Enum, Int, List, Set, TraitError, Unicode, Union, validate
-from traitlets.config import Config, Configurable, PyFileConfigLoader
+from traitlets.config import Config, Configurable
+from traitlets.config.loader import PyFileConfigLoader
+from traitlets.utils.bunch import Bunch
 
 from autograder import clean
 from autograder.course import ROOT
@@ -22,11 +27,11 @@ from autograder.judging.exercise import moved_from
 from autograder.sandbox.filter import ALL, ON_REQUEST
 
 
-def _is_text(value):
+def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str)
 
 
-def _group_id(name):
+def _group_id(name: str) -> int | None:
     try:
         return grp.getgrnam(name).gr_gid
     except (KeyError, TypeError, ValueError):
@@ -37,7 +42,9 @@ CONFIG = "nbgrader_config.py"
 TRUST = "AUTOGRADER_TRUST"  # an account whose configuration is run as if it were one's own
 LOG = "grading.log"  # in autograded/, among the students' folders
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
-NBGRADERS = {  # those of nbgrader's settings that are read here: what is right, and in words
+NBGRADERS: dict[
+    str, tuple[Callable[[object], bool], str]
+] = {  # those of nbgrader's settings that are read here: what is right, and in words
     "CourseDirectory.course_id": (_is_text, "text"),
     "CourseDirectory.db_url": (
         lambda value: _is_text(value) and "://" in value,
@@ -66,25 +73,25 @@ class Autograder(Configurable):
     ).tag(config=True)
 
     @validate("seed")
-    def _no_truth_value(self, proposal):
+    def _no_truth_value(self, proposal: Bunch) -> Any:
         if isinstance(proposal.value, bool):
             raise TraitError
         return proposal.value
 
     @validate("group")
-    def _of_this_machine(self, proposal):
+    def _of_this_machine(self, proposal: Bunch) -> Any:
         if proposal.value and _group_id(proposal.value) is None:
             raise TraitError
         return proposal.value
 
     @validate("book")
-    def _on_the_web(self, proposal):
+    def _on_the_web(self, proposal: Bunch) -> Any:
         if proposal.value and not proposal.value.startswith(("https://", "http://")):
             raise TraitError
         return proposal.value
 
     @classmethod
-    def read(cls, config):
+    def read(cls, config: Config) -> Self:
         """The settings that a configuration makes.
 
         Raises
@@ -129,7 +136,7 @@ class Classroom:
     config: Config
 
     @classmethod
-    def here(cls):
+    def here(cls) -> Self:
         """The class in the current folder.
 
         Raises
@@ -157,7 +164,7 @@ class Classroom:
         return classroom
 
     @classmethod
-    def known(cls):
+    def known(cls) -> Self:
         """The class in the current folder, if this account made or graded one here before.
 
         Any other folder may be somebody's who made it look like a class: nothing in it is run.
@@ -172,20 +179,21 @@ class Classroom:
             return cls(root, Config())
         return cls.here()
 
-    def plugins(self):
+    def plugins(self) -> AbstractContextManager[None]:
         """A context in which a plugin is found that lies in the class's folder, as one for late penalties may."""
         return _modules_of(self.root)
 
     @functools.cached_property
-    def settings(self):
+    def settings(self) -> Autograder:
         """The settings `c.Autograder`, as `Autograder.read` checks them."""
         return Autograder.read(self.config)
 
-    def folder(self, step):
+    def folder(self, step: str) -> Path:
         """The folder of one of nbgrader's steps, which are STEPS."""
-        return self.root / self.config.CourseDirectory.get(f"{step}_directory", step)
+        name: str = self.config.CourseDirectory.get(f"{step}_directory", step)
+        return self.root / name
 
-    def released_moved(self, chapter):
+    def released_moved(self, chapter: str) -> bool:
         """Whether the class's own notebook of a chapter has exercises that are in another one today.
 
         What a class has released is asked of the class: else one student's notebook would change what all can earn.
@@ -201,20 +209,21 @@ class Classroom:
         return False
 
     @property
-    def course_id(self):
+    def course_id(self) -> str:
         return self.config.CourseDirectory.get("course_id", "") or "default_course"
 
     @property
-    def gradebook(self):
+    def gradebook(self) -> str:
         """The URL of the gradebook."""
-        return self.config.CourseDirectory.get("db_url", f"sqlite:///{self.root / 'gradebook.db'}")
+        url: str = self.config.CourseDirectory.get("db_url", f"sqlite:///{self.root / 'gradebook.db'}")
+        return url
 
     @property
-    def seed(self):
+    def seed(self) -> int:
         """What hidden cases are drawn from. A class keeps its own secret: `c.Autograder.seed`."""
         return self.settings.seed
 
-    def seed_for(self, student, seed):
+    def seed_for(self, student: str, seed: int) -> int:
         """The seed of a student: the class's, or one of their own where `c.Autograder.seed_per_student` is set."""
         if not self.settings.seed_per_student:
             return seed
@@ -222,28 +231,28 @@ class Classroom:
         return int.from_bytes(hashlib.sha256(f"{seed} {student}".encode()).digest()[:size])
 
     @property
-    def allowed_system_calls(self):
+    def allowed_system_calls(self) -> tuple[str, ...] | str:
         """What submissions may ask of the kernel beside the usual: `c.Autograder.allowed_system_calls`."""
         calls = self.settings.allowed_system_calls
         return calls if calls == ALL else tuple(sorted(calls))
 
     @property
-    def course_version(self):
+    def course_version(self) -> str:
         """The version of the course that a class keeps to, or "" for any: `c.Autograder.course_version`."""
         return self.settings.course_version
 
     @property
-    def book(self):
+    def book(self) -> str:
         """Where the book lies on the web, for the links in the feedback, or "": `c.Autograder.book`."""
         return self.settings.book
 
     @property
-    def group(self):
+    def group(self) -> int | None:
         """The id of the group that may read and write the class's files, or None: `c.Autograder.group`."""
         return _group_id(self.settings.group)
 
     @contextlib.contextmanager
-    def private(self):
+    def private(self) -> Iterator[None]:
         """What is written meanwhile is for its owner, and for the class's group where it has one."""
         before = os.umask(0o077 if self.group is None else 0o007)
         try:
@@ -251,7 +260,7 @@ class Classroom:
         finally:
             os.umask(before)
 
-    def close(self, *paths):
+    def close(self, *paths: Path) -> None:
         """Close files and folders to other accounts, with what lies in them: no one comes through a closed folder.
 
         What belongs to a colleague stays as it is.
@@ -267,7 +276,7 @@ class Classroom:
                             one.chmod(0o2770 if one.is_dir() else 0o660)
 
 
-def is_open(path):
+def is_open(path: Path) -> bool:
     """Whether every account of the machine can read a file or a folder."""
     with contextlib.suppress(OSError):
         ways = all(parent.stat().st_mode & stat.S_IXOTH for parent in path.absolute().parents)
@@ -275,13 +284,13 @@ def is_open(path):
     return False
 
 
-def _known_classes():
+def _known_classes() -> Path:
     """The file that names the folders of this account's classes, a line for each."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "autograder" / "classes"
 
 
-def remember(root):
+def remember(root: Path) -> None:
     """Note that a folder is a class of this account's: from now on all commands run its configuration."""
     if not _is_known(root):
         with contextlib.suppress(OSError, RuntimeError):  # no home, or not to be written: then it stays unknown
@@ -290,7 +299,7 @@ def remember(root):
                 file.write(json.dumps(str(root.resolve())) + "\n")
 
 
-def _is_known(root):
+def _is_known(root: Path) -> bool:
     if root.resolve() == ROOT:  # the clone of the course: what would read it lies there, too
         return True
     with contextlib.suppress(OSError, RuntimeError):
@@ -299,7 +308,7 @@ def _is_known(root):
 
 
 @contextlib.contextmanager
-def _modules_of(folder):
+def _modules_of(folder: Path) -> Iterator[None]:
     """Find the modules of a folder meanwhile, after all others: they stand for nothing installed.
 
     Nor for what is not, and is looked for all the same: packages try many that would make them faster.
@@ -312,7 +321,7 @@ def _modules_of(folder):
         sys.path[:] = before
 
 
-def _see_that_it_is_ours(root):
+def _see_that_it_is_ours(root: Path) -> None:
     """Refuse a configuration that somebody else may have written, or that lies among what students handed in."""
     about, folder = (root / CONFIG).stat(), root.stat()
     # A link to a program of ours, among modules of whoever made it, would run theirs; so would a folder of theirs.
@@ -330,7 +339,7 @@ def _see_that_it_is_ours(root):
             raise CommandError(f"this folder is part of the class in {above}, and its {CONFIG} is not run: go there")
 
 
-def _account(uid):
+def _account(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -11,20 +11,28 @@ import importlib.util
 import re
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar
 
 from autograder import clean
 from autograder.course import HEAVY, ROOT
-from autograder.judging.exercise import exercises
+from autograder.grading.verdict import Failure, Recorded, Row, Verdict
+from autograder.judging.exercise import Exercise, exercises, moved_from, names
 from autograder.judging.judge import Trial
-from autograder.notebooks.read import NotReadable, moved_from, names, read
-from autograder.sandbox.host import INSIDE, Sandbox, SandboxFailed, SandboxUnavailable
+from autograder.judging.judge import Verdict as Judgement
+from autograder.notebooks.read import NotReadable, Submission, read
+from autograder.sandbox.host import INSIDE, Sandbox, SandboxFailed, SandboxUnavailable, Session
 from autograder.sandbox.inside.calls import Outcome
 
+T = TypeVar("T")
 # What `grade-file --json` gives; verdict.json holds more.
-KEYS = ("assignment", "status", "reason", "repairs", "score", "max_score", "seed", "version", "isolation", "warning")
-KEYS += ("exercises",)
+KEYS = (
+    "assignment", "status", "reason", "repairs", "score", "max_score", "seed", "version", "isolation", "warning",
+    "exercises",
+)  # fmt: skip
 EXERCISE_KEYS = ("name", "status", "score", "max_score", "failures")
 
 
@@ -47,14 +55,23 @@ class Limits:
     isolation: str = "bubblewrap"
     time_limit: float = 5.0
     memory_limit: int = 1024
-    system_calls: tuple | str = ()
+    system_calls: tuple[str, ...] | str = ()
 
     @property
-    def recorded(self):
+    def recorded(self) -> Recorded:
         """The part that a verdict keeps under "limits"."""
-        limits = {"time_limit": self.time_limit, "memory_limit": self.memory_limit}
-        more = self.system_calls if isinstance(self.system_calls, str) else sorted(self.system_calls)
-        return limits | ({"system_calls": more} if more else {})
+        limits: Recorded = {"time_limit": self.time_limit, "memory_limit": self.memory_limit}
+        if self.system_calls:
+            limits["system_calls"] = "all" if isinstance(self.system_calls, str) else sorted(self.system_calls)
+        return limits
+
+
+class About(TypedDict):
+    """What every verdict on a submission says of it."""
+
+    assignment: str | None
+    seed: int
+    limits: Limits
 
 
 @dataclass(frozen=True)
@@ -90,7 +107,7 @@ class Task:
 
 
 @functools.cache
-def version(chapter):
+def version(chapter: str) -> str:
     """What a verdict depends on beside the submission: a hash of all code of the course that runs and judges it."""
     cases = {f"autograder.cases.{one}" for one in (chapter, *moved_from(chapter).values())}
     inside = {f"autograder.sandbox.inside.{path.stem}" for path in INSIDE.glob("*.py")}
@@ -106,7 +123,7 @@ def version(chapter):
     return digest.hexdigest()[:12]
 
 
-def _imported(path):
+def _imported(path: Path) -> set[Path]:
     """The files of the course that a file imports."""
     package, names = ".".join(path.relative_to(ROOT).parent.parts), []
     for node in ast.walk(ast.parse(path.read_bytes())):
@@ -118,7 +135,7 @@ def _imported(path):
     return _files(*names)
 
 
-def _files(*names):
+def _files(*names: str) -> set[Path]:
     """The files of the course's modules of these names, with the packages that they lie in."""
     files = set()
     for name in names:
@@ -129,7 +146,15 @@ def _files(*names):
     return {file for file in files if file.exists()}
 
 
-def grade(data, *, assignment=None, filename="", seed=0, limits=Limits(), moved=True):
+def grade(
+    data: bytes,
+    *,
+    assignment: str | None = None,
+    filename: str = "",
+    seed: int = 0,
+    limits: Limits = Limits(),
+    moved: bool = True,
+) -> tuple[Verdict, Submission | None]:
     """Grade a notebook.
 
     Parameters
@@ -159,7 +184,7 @@ def grade(data, *, assignment=None, filename="", seed=0, limits=Limits(), moved=
         Nothing can be graded on this machine. Where a sandbox has worked before, and whatever else goes wrong, is
         told by the verdict.
     """
-    about = {"assignment": assignment, "seed": seed, "limits": limits}
+    about: About = {"assignment": assignment, "seed": seed, "limits": limits}
     try:
         submission = read(data, assignment, filename, moved=moved)
         about["assignment"] = submission.assignment
@@ -181,13 +206,13 @@ def grade(data, *, assignment=None, filename="", seed=0, limits=Limits(), moved=
     return verdict, submission
 
 
-def grade_task(task, limits):
+def grade_task(task: Task, limits: Limits) -> tuple[Verdict, Submission | None, float]:
     """Grade one submission of a class: (verdict, submission, seconds). Nothing that it does ends the class's run."""
     start = time.perf_counter()
-    about = {"assignment": task.assignment, "seed": task.seed, "limits": limits}
-    verdict, submission = None, None
+    about: About = {"assignment": task.assignment, "seed": task.seed, "limits": limits}
+    submission = None
     try:
-        if task.problem:
+        if task.data is None:
             verdict = not_readable(task.problem, **about)
         elif hashlib.sha256(task.data).hexdigest() != task.sha256:
             verdict = not_graded("the file was changed while the class was graded", **about)
@@ -204,7 +229,7 @@ def grade_task(task, limits):
     return verdict, submission, time.perf_counter() - start
 
 
-def prove_sandbox(limits):
+def prove_sandbox(limits: Limits) -> None:
     """See that a submission that does nothing can be shut in. Where that works, what fails is one submission's matter.
 
     Raises
@@ -215,29 +240,39 @@ def prove_sandbox(limits):
     _sandbox((), limits)
 
 
-def fault(what, error):
+def fault(what: str, error: BaseException) -> str:
     """A fault of ours in words, for a verdict's reason."""
     return f"{what} failed ({type(error).__name__}: {clean.line(error)[:300]})"
 
 
-def not_readable(reason, *, assignment, seed, limits):
+def not_readable(reason: str, *, assignment: str | None, seed: int, limits: Limits) -> Verdict:
     """The verdict on a file that could not be read."""
     return _verdict(assignment=assignment, seed=seed, limits=limits, status="not readable", reason=reason)
 
 
-def not_graded(reason, *, assignment, seed, limits):
+def not_graded(reason: str, *, assignment: str | None, seed: int, limits: Limits) -> Verdict:
     """The verdict where something of ours failed before anything was judged."""
     rows = [_row(exercise, None, 0.0) for exercise in exercises(assignment)] if assignment else []
     return _verdict(assignment=assignment, seed=seed, limits=limits, status="partly graded", reason=reason, rows=rows)
 
 
-def documented(verdict):
+def documented(verdict: Mapping[str, Any]) -> dict[str, Any]:
     """A verdict with the keys that `grade-file --json` documents."""
     rows = [{key: row[key] for key in EXERCISE_KEYS} for row in verdict["exercises"]]
     return {key: verdict[key] for key in KEYS} | {"exercises": rows}
 
 
-def _verdict(*, assignment, seed, limits, status, reason, repairs=(), rows=(), cell_errors=()):
+def _verdict(
+    *,
+    assignment: str | None,
+    seed: int,
+    limits: Limits,
+    status: str,
+    reason: str | None,
+    repairs: Iterable[str] = (),
+    rows: Sequence[Row] = (),
+    cell_errors: Iterable[str] = (),
+) -> Verdict:
     scores = [row["score"] for row in rows if row["score"] is not None]
     known = rows or [_row(exercise, None, 0.0) for exercise in (exercises(assignment) if assignment else [])]
     return {
@@ -257,11 +292,13 @@ def _verdict(*, assignment, seed, limits, status, reason, repairs=(), rows=(), c
     }
 
 
-def _judge_all(submission, seed, limits):
+def _judge_all(submission: Submission, seed: int, limits: Limits) -> tuple[list[Row], list[str], list[str]]:
     """Each exercise's row, the errors of the cells, and what of ours went wrong."""
     chapters = dict.fromkeys(names()[name] for name in submission.names)
     its_exercises = [one for chapter in chapters for one in exercises(chapter) if one.name in submission.names]
-    rows, troubles, errors = {}, [], []
+    rows: dict[str, Row] = {}
+    troubles: list[str] = []
+    errors: list[str] = []
     for _ in range(2):  # a sandbox that broke is worth a second try
         troubles, left = [], [exercise for exercise in its_exercises if exercise.name not in rows]
         try:
@@ -277,11 +314,19 @@ def _judge_all(submission, seed, limits):
     return [rows.get(e.name) or _row(e, None, 0.0) for e in its_exercises], errors, troubles
 
 
-def _judge(submission, session, left, seed, rows, troubles):
+def _judge(
+    submission: Submission,
+    session: Session,
+    left: list[Exercise],
+    seed: int,
+    rows: dict[str, Row],
+    troubles: list[str],
+) -> None:
     """Judge exercises, the visible sub-tests of all of them before the first hidden one."""
-    trials, seconds = {}, Counter()
+    trials: dict[str, Trial] = {}
+    seconds: dict[str, float] = defaultdict(float)
 
-    def step(name, do):
+    def step(name: str, do: Callable[[], T]) -> T | None:
         start = time.perf_counter()
         try:
             return do()
@@ -290,6 +335,7 @@ def _judge(submission, session, left, seed, rows, troubles):
         except Exception as error:  # a fault in our cases or in the judge, never the learner's
             del trials[name]
             troubles.append(fault(f"judging {name}", error))
+            return None
         finally:
             seconds[name] += time.perf_counter() - start
 
@@ -305,7 +351,9 @@ def _judge(submission, session, left, seed, rows, troubles):
             rows[name] = _row(trial.exercise, verdict, seconds[name])
 
 
-def _call(session, submission, name, args, kwargs):
+def _call(
+    session: Session, submission: Submission, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Outcome:
     if session.status(name) == "not found":
         why = submission.lost.get(name) or f"there is no function {name} once the cells have run"
         if name in submission.homes:
@@ -316,8 +364,8 @@ def _call(session, submission, name, args, kwargs):
     return session.call(name, args, kwargs)
 
 
-def _row(exercise, verdict, seconds):
-    row = {
+def _row(exercise: Exercise, verdict: Judgement | None, seconds: float) -> Row:
+    row: Row = {
         "name": exercise.name,
         "status": None,
         "score": None,
@@ -328,21 +376,20 @@ def _row(exercise, verdict, seconds):
         "anchor": exercise.anchor,
         "seconds": round(seconds, 4),
     }
-    if verdict is None:
-        return row
-    fields = ("subtest", "message", "misconception", "hidden")
-    return row | {
-        "status": verdict.status,
-        "score": verdict.points,
-        "failures": [{field: getattr(failure, field) for field in fields} for failure in verdict.failures],
-        "subtests": [
+    if verdict is not None:
+        row["status"], row["score"] = verdict.status, verdict.points
+        row["failures"] = [
+            {"subtest": one.subtest, "message": one.message, "misconception": one.misconception, "hidden": one.hidden}
+            for one in verdict.failures
+        ]
+        row["subtests"] = [
             {"name": name, "title": title, "weight": weight, "hidden": hidden, "passed": passed}
             for name, title, weight, hidden, passed in verdict.subtests
-        ],
-    }
+        ]
+    return row
 
 
-def told_once(failures):
+def told_once(failures: list[Failure]) -> list[Failure]:
     """An exercise's failures with everything said only where it first stands.
 
     An explanation holds for each of the checks that failed for its reason; once read, it is known.
@@ -358,7 +405,8 @@ def told_once(failures):
         The same, without the misconceptions and the lines of messages that stood in an earlier one. The first line
         of each stays: it tells what was called.
     """
-    said, told = set(), []
+    said: set[str | None] = set()
+    told: list[Failure] = []
     for failure in failures:
         first, *rest = failure["message"].split("\n")
         message = "\n".join([first, *(line for line in rest if line not in said)])
@@ -379,11 +427,11 @@ WARM = {
     "urllib": "urllib.request",
     "zipfile": "zipfile",
 }
-_worked = set()  # the limits with which a sandbox of this process has worked
+_worked: set[Limits] = set()  # the limits with which a sandbox of this process has worked
 _open = threading.local()  # `box`: one warm sandbox for each thread that grades
 
 
-def _sandbox(cells, limits):
+def _sandbox(cells: Sequence[str], limits: Limits) -> Sandbox:
     """This thread's sandbox, warm with what the cells import and those before them imported."""
     text = "\n".join(cells)
     imported = re.findall(rf"^[ \t]*(?:from|import) +({'|'.join(WARM)})\b", text, re.MULTILINE)
@@ -406,7 +454,7 @@ def _sandbox(cells, limits):
     return box
 
 
-def close_sandbox():
+def close_sandbox() -> None:
     """End this thread's warm sandbox."""
     if hasattr(_open, "box"):
         _open.box[0].close()

@@ -1,13 +1,15 @@
 """What is kept of a class's grading: who has been graded and how."""
 
 import json
+from typing import Any
 
-from autograder.grading.classroom import CommandError
+from autograder.grading.classroom import Classroom, CommandError
 from autograder.grading.grade import version
+from autograder.grading.verdict import Verdict
 from autograder.judging.exercise import CHAPTERS
 
 
-def verdicts(classroom, assignment=None, student=None):
+def verdicts(classroom: Classroom, assignment: str | None = None, student: str | None = None) -> list[dict[str, Any]]:
     """The verdicts that are kept beside the graded notebooks.
 
     Parameters
@@ -45,11 +47,11 @@ def verdicts(classroom, assignment=None, student=None):
     return found
 
 
-def _report_on(verdict):
+def _report_on(verdict: Verdict) -> None:
     """Use all that a report uses of a verdict: what is damaged raises an error."""
-    for row in (*verdict["exercises"], {"score": verdict["score"], "max_score": verdict["max_score"]}):
+    for row in (*verdict["exercises"], verdict):
         if row["score"] is not None:
-            assert row["score"] >= 0 and row["max_score"] > 0
+            assert row["score"] >= 0 and row["max_score"] is not None and row["max_score"] > 0
     for row in verdict["exercises"]:
         texts = [row["name"], row["status"] or ""]
         for failure in row["failures"]:
@@ -62,7 +64,7 @@ def _report_on(verdict):
     assert verdict["seconds"] >= 0 and type(verdict["seed"]) is int
 
 
-def _damaged(student, assignment, error):
+def _damaged(student: str, assignment: str, error: Exception) -> dict[str, Any]:
     reason = f"its verdict.json is damaged ({type(error).__name__}): grade again"
     return {
         "status": "not readable", "reason": reason, "score": None, "max_score": None, "exercises": [], "repairs": [],

@@ -14,8 +14,8 @@ from autograder.grading.classroom import CommandError
 from autograder.grading.find import NBGRADERS_OWN, file_bytes, timestamp
 from autograder.grading.grade import fault, not_graded, told_once
 from autograder.grading.writer import log
-from autograder.judging.exercise import exercises, former_names
-from autograder.notebooks.read import NotReadable, moved_from
+from autograder.judging.exercise import exercises, former_names, moved_from
+from autograder.notebooks.read import NotReadable
 from autograder.notebooks.restore import restored
 
 ABOUT_ALL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # a disk that takes nothing takes it from nobody

@@ -26,8 +26,8 @@ from autograder.grading.grade import (
 )
 from autograder.grading.record import Recorder, open_gradebook
 from autograder.grading.writer import log, logging_to, only_writer
-from autograder.judging.exercise import names
-from autograder.notebooks.read import NotReadable, moved_from
+from autograder.judging.exercise import moved_from, names
+from autograder.notebooks.read import NotReadable
 from autograder.sandbox.host import SandboxUnavailable
 
 FEW = 10  # submissions for which one worker is enough

@@ -6,15 +6,18 @@ import os
 import sys
 import warnings
 import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 
 from autograder.judging.compare import KINDS, LOW_PRECISION, difference, narrow, pattern, same
-from autograder.judging.exercise import Raises, find, names
+from autograder.judging.exercise import Exercise, Raises, find, names
 from autograder.sandbox.inside.calls import Odd, Outcome, plain, run
 
+Call = Callable[[Sequence[Any], Mapping[str, Any]], Outcome]  # of the function under test
 INPUTS = "inputs unchanged"  # the sub-test that every exercise has
 KEPT = 1 << 20  # bytes of an answer that are remembered
 SINGLE = 4  # times as far off as the reference a right function may be in single precision
@@ -58,15 +61,16 @@ class Verdict:
     status: str
     score: float
     max_points: float
-    failures: list = field(default_factory=list)
-    subtests: list = field(default_factory=list)  # (name, title, weight, hidden, passed) for each one
+    failures: list[Failure] = field(default_factory=list)
+    # (name, title, weight, hidden, passed) for each one
+    subtests: list[tuple[str, str, float, bool, bool]] = field(default_factory=list)
 
     @property
-    def points(self):
+    def points(self) -> float:
         return self.score * self.max_points
 
     @property
-    def passed(self):
+    def passed(self) -> bool:
         return self.score == 1.0
 
 
@@ -92,7 +96,7 @@ class _Answered:
     tolerance: float = 0.0
 
 
-def judge(exercise, call, *, hidden=False, seed=0):
+def judge(exercise: Exercise, call: Call, *, hidden: bool = False, seed: int = 0) -> Verdict:
     """Judge a function by its exercise's sub-tests.
 
     Parameters
@@ -122,13 +126,13 @@ class Trial:
     visible sub-tests of all exercises are through is no secret, and of a later answer nothing is shown.
     """
 
-    def __init__(self, exercise, call, *, hidden, seed):
+    def __init__(self, exercise: Exercise, call: Call, *, hidden: bool, seed: int) -> None:
         self.exercise, self.call, self.seed = exercise, call, seed
         self.subtests = [subtest for subtest in exercise.subtests if hidden or not subtest.hidden]
         self.answered = {}  # name of a sub-test -> its cases as far as they were run
         self.last = None  # the one that has no answer, and its sub-test; after it nothing is run
 
-    def run(self, *, hidden):
+    def run(self, *, hidden: bool) -> None:
         """Run the visible or the hidden sub-tests."""
         for number, subtest in enumerate(self.subtests):
             if subtest.hidden != hidden or self.last:
@@ -140,7 +144,7 @@ class Trial:
                     self.last = subtest, answers[-1]
                     break
 
-    def verdict(self):
+    def verdict(self) -> Verdict:
         """The verdict on what was run."""
         exercise = self.exercise
         everything = [answer for subtest in self.subtests for answer in self.answered.get(subtest.name, ())]
@@ -176,7 +180,7 @@ class Trial:
         return f"{self.exercise.name}: not run, because an earlier call {why}."
 
 
-def evaluate(name, function, *, hidden=False, seed=0):
+def evaluate(name: str, function: Callable[..., Any], *, hidden: bool = False, seed: int = 0) -> Verdict:
     """Judge a function in this process.
 
     Parameters
@@ -208,7 +212,7 @@ def evaluate(name, function, *, hidden=False, seed=0):
         return judge(exercise, functools.partial(run, function), hidden=hidden, seed=seed)
 
 
-def check(function, name=None, *, hidden=False):
+def check(function: Callable[..., Any], name: str | None = None, *, hidden: bool = False) -> None:
     """Check your function against the visible cases of its exercise.
 
     Prints one line when all is right.
@@ -230,7 +234,7 @@ def check(function, name=None, *, hidden=False):
     print(checked(function, name, hidden=hidden))
 
 
-def checked(function, name=None, *, hidden=False):
+def checked(function: Callable[..., Any], name: str | None = None, *, hidden: bool = False) -> str:
     """Check a function as `check` does, and return the line that `check` prints.
 
     Returns

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from autograder import clean
-from autograder.judging import exercise
+from autograder.judging.exercise import former_names, moved_from, names
 from autograder.sandbox.inside.cells import is_stub, parse, python
 
 MAX_FILE = 16 << 20  # bytes; read as JSON, a hostile file takes some thirty times its size
@@ -25,11 +25,6 @@ MAX_JOINED = 20  # cells that go on with the one before
 _GRADE_ID = re.compile(r"[\w-]{1,200}", re.ASCII)  # as nbgrader has them
 _CHECK = re.compile(r"check[_(](\w+)\)?", re.ASCII)  # its name for nbgrader, or its code
 _BLOCK = re.compile(r"(?:async )?def |class |@|import |from ")
-
-
-names = functools.cache(exercise.names)  # which look into files
-former_names = functools.cache(exercise.former_names)
-moved_from = functools.cache(exercise.moved_from)
 
 
 class NotReadable(Exception):
@@ -82,20 +77,20 @@ class Submission:
     """
 
     assignment: str
-    cells: list
-    names: list
-    homes: dict = field(default_factory=dict)
-    written: set = field(default_factory=set)
-    lost: dict = field(default_factory=dict)
-    repairs: list = field(default_factory=list)
+    cells: list[Cell]
+    names: list[str]
+    homes: dict[str, int] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
+    lost: dict[str, str] = field(default_factory=dict)
+    repairs: list[str] = field(default_factory=list)
 
     @property
-    def code(self):
+    def code(self) -> list[str]:
         """What Python runs, cell by cell; empty for those that are no code, so that the numbers stay."""
         return [cell.code for cell in self.cells]
 
 
-def read(data, assignment=None, filename="", *, moved=True):
+def read(data: bytes, assignment: str | None = None, filename: str = "", *, moved: bool = True) -> Submission:
     """Read a notebook and mend it.
 
     Parameters

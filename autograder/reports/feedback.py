@@ -8,8 +8,7 @@ import nh3
 
 from autograder import clean
 from autograder.grading.grade import told_once
-from autograder.judging.exercise import CHAPTERS
-from autograder.notebooks.read import moved_from
+from autograder.judging.exercise import CHAPTERS, moved_from
 
 TEMPLATES = Path(__file__).parent / "templates"
 TAGS = {"h1", "h2", "h3", "p", "ul", "li", "div", "span", "strong", "code", "a", "meter"}

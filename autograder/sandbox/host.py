@@ -20,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Self
 
 from autograder.course import ROOT, SOLUTIONS
 from autograder.sandbox import filter
@@ -125,18 +127,18 @@ class Sandbox:
 
     def __init__(
         self,
-        preload=("numpy",),
-        isolation="bubblewrap",
+        preload: Sequence[str] = ("numpy",),
+        isolation: str = "bubblewrap",
         *,
-        time_limit=5.0,
-        cell_limit=20.0,
-        notebook_limit=120.0,
-        memory_mb=1024,
-        disk_mb=64,
-        processes=32,
-        files=128,
-        system_calls=(),
-    ):
+        time_limit: float = 5.0,
+        cell_limit: float = 20.0,
+        notebook_limit: float = 120.0,
+        memory_mb: int = 1024,
+        disk_mb: int = 64,
+        processes: int = 32,
+        files: int = 128,
+        system_calls: Collection[str] = (),
+    ) -> None:
         if isolation not in ("bubblewrap", "none"):
             raise ValueError(f"isolation is bubblewrap or none, not {isolation}")
         self.isolated = isolation == "bubblewrap"
@@ -160,13 +162,13 @@ class Sandbox:
         self.busy = False
 
     @property
-    def warning(self):
+    def warning(self) -> str | None:
         """What the record of a grading has to say about its isolation, or None."""
         if not self.isolated:
             return "run without isolation: the submission could read and write files"
         return None if self.filtered else "run without a filter of system calls: the submission could use all of them"
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.start()
         try:
             with self.session([], []):  # only a session shows whether one can be shut in
@@ -179,10 +181,10 @@ class Sandbox:
             raise
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def session(self, cells, names):
+    def session(self, cells: Sequence[str], names: Sequence[str]) -> "Session":
         """Run the code cells of a submission; returns the `Session` in which `names` can be called."""
         return Session(self, cells, names)
 
@@ -274,7 +276,7 @@ class Sandbox:
                 self.process.kill()
         self.process.wait()
 
-    def close(self):
+    def close(self) -> None:
         """End the warm interpreter, and with it whatever is left of a session."""
         if self.process is not None:
             self.kill()
@@ -301,10 +303,10 @@ class Session:
         Why the submission could not be run at all.
     """
 
-    def __init__(self, box, cells, names):
+    def __init__(self, box: Sandbox, cells: Sequence[str], names: Sequence[str]) -> None:
         self.box, self.cells, self.names = box, list(cells), list(names)
         self.statuses = dict.fromkeys(self.names, "not found")
-        self.errors = []
+        self.errors: list[str] = []
         self.lost = None
         self.sock = None
         self.light, self.skipped, self.notes = set(), set(), []
@@ -315,17 +317,17 @@ class Session:
             self.lost = str(ended)
             self.statuses = dict.fromkeys(self.names, "crashed")
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def status(self, name):
+    def status(self, name: str) -> str:
         """Whether a name is "defined", a "stub" or "not found"; "crashed" where the session is lost."""
         return self.statuses[name]
 
-    def call(self, name, args, kwargs):
+    def call(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Outcome:
         """Call a function of the submission; returns its `Outcome`.
 
         Whatever happens to the process in one call, the next call finds a process in which the cells have run.
@@ -355,7 +357,7 @@ class Session:
         except (wire.WireError, OSError, EOFError) as error:
             return Outcome("crashed", error=self._post_mortem(error))
 
-    def close(self):
+    def close(self) -> None:
         """End every process of the session."""
         if self.sock is not None:
             self._stop()

@@ -1,6 +1,8 @@
 """What the commands print as JSON, and verdict.json, against the schemas that say what they hold."""
 
 import json
+import types
+import typing
 from pathlib import Path
 
 import jsonschema
@@ -9,6 +11,7 @@ from build import EXPECTED, STUDENTS, notebook
 
 import autograder
 import autograder.grading.grade as grading
+from autograder.grading import verdict
 
 SCHEMAS = Path(autograder.__file__).parent / "grading" / "schemas"
 VERDICT, INSPECT = (json.loads((SCHEMAS / f"{name}.schema.json").read_text("utf-8")) for name in ("verdict", "inspect"))
@@ -77,3 +80,47 @@ def test_a_verdict_that_is_none(graded, wrong):
     """The schema forbids what a verdict cannot be; else the tests above would say little."""
     with pytest.raises(jsonschema.ValidationError):
         is_valid(graded.verdict("ada") | wrong, VERDICT)
+
+
+KINDS = {str: "string", float: "number", int: "integer", bool: "boolean", type(None): "null", list: "array"}
+
+
+def kinds(annotation):
+    """The JSON types that an annotation allows."""
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return set().union(*map(kinds, typing.get_args(annotation)))
+    if typing.get_origin(annotation) is typing.Literal:
+        return {KINDS[type(value)] for value in typing.get_args(annotation)}
+    if typing.is_typeddict(annotation):
+        return {"object"}
+    return {KINDS[typing.get_origin(annotation) or annotation]}
+
+
+def kinds_in(schema):
+    """The JSON types that a schema allows."""
+    if "$ref" in schema:
+        return {"object"}
+    if "anyOf" in schema:
+        return set().union(*map(kinds_in, schema["anyOf"]))
+    if "const" in schema or "enum" in schema:
+        return {KINDS[type(value)] for value in schema.get("enum", [schema.get("const")])}
+    found = schema["type"]
+    return {found} if isinstance(found, str) else set(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema"),
+    [
+        (verdict.Verdict, VERDICT),
+        (verdict.Row, VERDICT["$defs"]["exercise"]),
+        (verdict.Failure, VERDICT["$defs"]["failure"]),
+        (verdict.Subtest, VERDICT["$defs"]["subtest"]),
+        (verdict.File, VERDICT["properties"]["file"]),
+        (verdict.Recorded, VERDICT["properties"]["limits"]),
+    ],
+)
+def test_types_and_schema_say_the_same(kind, schema):
+    assert kind.__required_keys__ == set(schema["required"])
+    assert {name: kinds(annotation) for name, annotation in typing.get_type_hints(kind).items()} == {
+        name: kinds_in(about) for name, about in schema["properties"].items()
+    }
