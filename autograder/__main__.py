@@ -4,6 +4,7 @@ Each imports what it needs when it runs: a learner who looks at a file needs nei
 """
 
 import argparse
+import contextlib
 import errno
 import json
 import os
@@ -117,6 +118,7 @@ def _parser():
 
     begin = command("new-class", _new_class, "Make the folder of a class, with a seed of its own.")
     begin.add_argument("folder", metavar="FOLDER", type=_path)
+    begin.set_defaults(classroom=_no_class)
 
     alike = command("similar", _similar, "Show pairs of submissions that are nearly the same: a place to look.")
     alike.add_argument(
@@ -410,16 +412,40 @@ def _output(text, path, classroom):
         sys.stdout.write(text)
         return
     try:
-        if path.is_file():  # open to all, perhaps, from an earlier version; a pipe or a terminal stays as it is
-            about = path.stat()
-            if about.st_uid != os.geteuid() and classroom.group != about.st_gid:
-                raise CommandError(
-                    f"{path} belongs to another account, which could read what is written: remove it first"
-                )
-            classroom.close(path)
-        path.write_text(text, "utf-8", newline="")
+        with _opened(path, classroom) as file:
+            file.write(text)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _opened(path, classroom):
+    """A file to be written, closed to other accounts; a pipe or a terminal stays as it is.
+
+    Nothing is written into what another account has put there, nor through a link of theirs.
+    """
+
+    def refuse_others(about):
+        harmless = stat.S_ISCHR(about.st_mode) or (stat.S_ISLNK(about.st_mode) and about.st_uid == 0)  # as in /dev
+        shared = classroom.group is not None and about.st_gid == classroom.group
+        if not (harmless or shared or about.st_uid == os.geteuid()):
+            raise CommandError(f"{path} belongs to another account, which could read what is written: remove it first")
+
+    link = False
+    with contextlib.suppress(FileNotFoundError):
+        about = path.lstat()
+        refuse_others(about)
+        link = stat.S_ISLNK(about.st_mode)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | (0 if link else os.O_NOFOLLOW), 0o600)
+    file = open(handle, "w", encoding="utf-8", newline="")  # noqa: SIM115, whoever calls closes it
+    try:
+        refuse_others(os.fstat(handle))  # it may have been put there meanwhile
+        if stat.S_ISREG(os.fstat(handle).st_mode):  # open to all, perhaps, from an earlier version
+            os.ftruncate(handle, 0)
+            classroom.close(path)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _new_class(options, classroom):

@@ -24,8 +24,9 @@ _ID = re.compile(r"[\w.@+=-]*")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # what HTML reads as the beginning of one
 # Where a link leads without running a program; elsewhere a scheme may hide behind entities, backslashes or length. An
 # attachment is elsewhere, too: it is not kept, and nbconvert, which formgrader shows notebooks by, ends without it.
-_HARMLESS = r"(?i:(?:https?|mailto):|data:image/(?:png|jpeg|gif|webp)[;,])|[^:&\\/?#<)>\s]{0,200}+(?:[/?#)>\s]|\Z)"
+_HARMLESS = r"(?i:(?:https?|mailto):|data:image/(?:png|jpeg|gif|webp)[;,])|[^:&\\/?#<()>\s]{0,200}+(?:[/?#)>\s]|\Z)"
 _RUNNING = re.compile(rf"\](?=[(:][\s>]*+(?!{_HARMLESS}))")
+_CHARACTER = re.compile(r"&(?=#|(?:dollar|bsol);)")  # by its number or its name: a formula, or a macro in one
 # An image is fetched when the notebook is opened, from wherever it says; one that brings its bytes along is not.
 _IMAGE = re.compile(r"!(?=\[)(?!\[[^\[\]]*\]\(data:image/(?:png|jpeg|gif|webp);base64,[\w+/=]*\))")
 _FENCE = re.compile(r"(?<=```|~~~)[^\n`~][^\n]*")  # says what the code below it is; JupyterLab draws Mermaid's
@@ -98,7 +99,8 @@ def markdown(value: str) -> str:
     (`javascript:`), nor a macro by which a formula reaches out of itself or changes its looks. Nothing asks an address
     before it is clicked: an image that lies elsewhere is a link to it, and a diagram its code.
     """
-    value = _TAG.sub("&lt;", _BLANKS.sub("", text(value)))
+    value = _CHARACTER.sub("&amp;", _BLANKS.sub("", text(value)))
+    value = _TAG.sub("&lt;", value)
     value = _FENCE.sub(_language, _IMAGE.sub("&#33;", value))
     value = _RUNNING.sub("&#93;", value)
     return _MACRO.sub(r"\\text{macro }", value)

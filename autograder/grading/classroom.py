@@ -286,8 +286,10 @@ def is_open(path: Path) -> bool:
 
 def _known_classes() -> Path:
     """The file that names the folders of this account's classes, a line for each."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "autograder" / "classes"
+    state = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if not state.is_absolute():  # as the specification has it: else each folder could bring a list of its own
+        state = Path.home() / ".local" / "state"
+    return state / "autograder" / "classes"
 
 
 def remember(root: Path) -> None:

@@ -2,16 +2,16 @@
 
 const INDENT = "    ";
 const MOST_TYPED = 300; // lines: as if typed, a thousand take a second and thirty thousand for ever
-const KEYWORDS =
-  "and as assert async await break class continue def del elif else except finally for from global if import in is " +
-  "lambda nonlocal not or pass raise return try while with yield None True False";
+const KEYWORDS = new Set(
+  ("and as assert async await break class continue def del elif else except finally for from global if import in is " +
+    "lambda nonlocal not or pass raise return try while with yield None True False").split(" "),
+);
 const TOKEN = new RegExp(
   [
     /(?<c1>#.*)/,
     /(?<s>\b[rbfu]{0,2}(?:"""[^]*?(?:"""|$)|'''[^]*?(?:'''|$))|\b[rbfu]{0,2}(?:"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)|"""[^]*?(?:"""|$)|'''[^]*?(?:'''|$)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)/,
-    /(?<=\bdef +|\bclass +)(?<nf>\w+)/,
-    new RegExp(`\\b(?<k>${KEYWORDS.replaceAll(" ", "|")})\\b`),
     /(?<mi>\b\d[\w.]*)/,
+    /(?<word>\w+)/, // a whole one: a longer pattern would look at a long line again at each of its letters
   ].map((part) => part.source).join("|"),
   "gi",
 );
@@ -20,12 +20,20 @@ const TOKEN = new RegExp(
 export function tokens(text) {
   const pieces = [];
   let end = 0;
+  let plain = 0; // where the last piece begins that has no colour
+  let names = false; // whether the word before was def or class
   for (const match of text.matchAll(TOKEN)) {
-    if (match.index > end) pieces.push([text.slice(end, match.index), ""]);
-    pieces.push([match[0], Object.keys(match.groups).find((name) => match.groups[name] !== undefined)]);
+    const { word } = match.groups;
+    let kind = Object.keys(match.groups).find((name) => match.groups[name] !== undefined);
+    if (word) kind = names && /^ +$/.test(text.slice(end, match.index)) ? "nf" : KEYWORDS.has(word) ? "k" : "";
+    names = word === "def" || word === "class";
     end = match.index + match[0].length;
+    if (!kind) continue;
+    if (match.index > plain) pieces.push([text.slice(plain, match.index), ""]);
+    pieces.push([match[0], kind]);
+    plain = end;
   }
-  if (end < text.length) pieces.push([text.slice(end), ""]);
+  if (plain < text.length) pieces.push([text.slice(plain), ""]);
   return pieces;
 }
 

@@ -19,6 +19,7 @@ TEXTS = {
     "lines": "x = 1\n" * 30_000 + "b = 2",
     "one long line": "x" * 200_000 + " b = 2",
     "quotes": "'\"" * 50_000 + "b = 2",
+    "blanks after def": "def" + " " * 100_000 + "b = 2",
 }
 
 
@@ -52,6 +53,15 @@ def test_a_text_of_any_length_is_pasted_at_once(page, kind):
     page.keyboard.press("Control+V")
     page.wait_for_function("editor.field.value.endsWith('b = 2')", timeout=LIMIT)
     assert page.evaluate("editor.field.value") == TEXTS[kind]
+
+
+def test_what_is_coloured(page):
+    page.evaluate("editor.set('def f(x):\\n    return None if x else Import  # 1 def\\nclass  A: y = 2.5 + not_1')")
+    found = page.evaluate("[...editor.element.querySelectorAll('span')].map((s) => [s.textContent, s.className])")
+    assert [tuple(one) for one in found if one[1] in ("k", "nf", "mi", "c1", "s")] == [
+        ("def", "k"), ("f", "nf"), ("return", "k"), ("None", "k"), ("if", "k"), ("else", "k"), ("# 1 def", "c1"),
+        ("class", "k"), ("A", "nf"), ("2.5", "mi"),
+    ]  # fmt: skip
 
 
 def test_a_short_text_that_is_set_can_be_undone_in_the_field(page):

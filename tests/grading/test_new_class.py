@@ -33,6 +33,14 @@ def test_nothing_is_written_into_a_folder_that_is_used(course, tmp_path):
     assert [path.name for path in (tmp_path / "used").iterdir()] == ["notes.txt"]
 
 
+def test_a_new_class_is_made_without_the_one_in_the_current_folder(course, tmp_path):
+    """Which may be what somebody handed in: nothing in it is run, and it becomes no class of ours."""
+    mark = course.folder / "mark"
+    (course.folder / "nbgrader_config.py").write_text(f"open({str(mark)!r}, 'w')")
+    course.run("new-class", tmp_path / "class")
+    assert settings(tmp_path / "class").seed > 0 and not mark.exists()
+
+
 def test_another_version_of_the_course_grades_nothing(course, tmp_path, monkeypatch):
     course.run("new-class", tmp_path / "class")
     course.folder = tmp_path / "class"

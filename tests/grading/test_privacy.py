@@ -280,6 +280,59 @@ def test_no_table_is_written_into_a_file_of_another_account(course, monkeypatch)
     assert (course.folder / "scores.csv").read_text() == ""
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("kind", ["pipe", "link", "link to a file that is not there", "file"])
+@pytest.mark.parametrize("seen", [True, False])
+def test_no_table_is_written_where_another_account_put_something(course, monkeypatch, kind, seen):
+    """Into a pipe that is read, or through a link to the teacher's own file, be it put there at the last moment."""
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    course.run("grade")
+    path, mine = course.folder / "scores.csv", course.folder / "mine.txt"
+    mine.write_text("mine")
+    if kind == "pipe":
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    elif kind == "file":
+        path.touch()
+    else:
+        path.symlink_to(mine if kind == "link" else course.folder / "made.txt")
+    os.chown(path, 65534, 65534, follow_symlinks=False)
+    if not seen:
+        lstat = Path.lstat
+
+        def nothing_yet(self):
+            if self.name == "scores.csv":
+                raise FileNotFoundError
+            return lstat(self)
+
+        monkeypatch.setattr(Path, "lstat", nothing_yet)
+    done = course.run("export", "--output", "scores.csv", status=1)
+    assert "scores.csv belongs to another account" in done.stderr or "scores.csv cannot be written" in done.stderr
+    assert mine.read_text() == "mine" and not (course.folder / "made.txt").exists()
+    if kind == "pipe":
+        assert os.read(reader, 10) == b""
+        os.close(reader)
+
+
+def test_a_table_goes_through_pipes_and_links_of_ones_own(course):
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    course.run("grade")
+    (course.folder / "link.csv").symlink_to("there.csv")
+    course.run("export", "--output", "link.csv")
+    assert "ada" in (course.folder / "there.csv").read_text()
+    course.run("export", "--output", "/dev/null")
+    done = course.command("export", "--output", "/dev/stdout")
+    assert "ada" in done.stdout
+
+
+def test_a_list_of_classes_that_lies_in_the_folder_is_none(course, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", ".")
+    monkeypatch.setenv("HOME", str(course.folder / "home"))
+    (course.folder / "autograder").mkdir()
+    (course.folder / "autograder" / "classes").write_text(json.dumps(str(course.folder.resolve())) + "\n")
+    assert "is not read" in course.run("doctor").stderr
+
+
 def test_reading_the_configuration_again_changes_nothing(course, monkeypatch):
     """A process that reads it a thousand times could start no other: the PATH grew each time."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
