@@ -61,12 +61,15 @@ def test_a_long_cell_takes_no_longer_than_its_length(source):
     assert time.process_time() - start < 2  # with a reading of the cell for each line the first took 10 s
 
 
-@pytest.mark.parametrize(("size", "readings"), [(100, 20), (20_000, 5), (60_000, 3)])
-def test_how_often_a_cell_is_read(monkeypatch, size, readings):
+@pytest.mark.parametrize(
+    ("text", "readings"),
+    [("a" * 100, 20), ("a" * 20_000, 5), ("a" * 60_000, 3), ("{1}" * 30, 20), ("{1}" * 800, 4), ("{1}" * 6000, 2)],
+)
+def test_how_often_a_cell_is_read(monkeypatch, text, readings):
     """A small one until all its magics are out; a large one seldom, for of some Python takes seconds."""
     lengths = []
     monkeypatch.setattr(cells, "parse", lambda code: lengths.append(len(code)) or ast.parse(code))
-    _, tree, _, left_out = python(f"f'{'{1}' * (size // 3)}'\n" + "is it so?\n" * 30)
+    _, tree, _, left_out = python(f"f'{text}'\n" + "is it so?\n" * 30)
     assert tree is None and left_out
     assert len(lengths) == readings
 

@@ -158,7 +158,7 @@ def test_pip_finds_what_a_promised_python_needs(version, tmp_path):
 def wheel(tmp_path_factory):
     """The wheel of the course, built from a copy."""
     folder = tmp_path_factory.mktemp("wheel")
-    for name in ("autograder", "book", "exercises", "solutions"):
+    for name in ("autograder", "exercises", "solutions"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
     for file in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-TEXT", "nbgrader_config.py"):
         shutil.copy(ROOT / file, folder)
@@ -172,7 +172,7 @@ def test_a_wheel_carries_the_whole_package_and_what_a_class_begins_with(wheel):
     """Of the folders' files none is left out: a new folder of the package is to be named in pyproject.toml."""
     with zipfile.ZipFile(wheel) as built:
         held = {name for name in built.namelist() if ".dist-info/" not in name}
-    held_by_git = ["git", "ls-files", "autograder", "book/gpu/*.py", "book/gpu/results", "solutions"]
+    held_by_git = ["git", "ls-files", "autograder", "solutions"]
     files = subprocess.run(held_by_git, cwd=ROOT, capture_output=True, text=True)
     begins = [ROOT / "nbgrader_config.py", *ROOT.glob("exercises/*/*.ipynb")]
     handout = {f"autograder/handout/{path.relative_to(ROOT)}" for path in begins}

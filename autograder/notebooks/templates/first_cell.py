@@ -29,7 +29,9 @@ def find_course():
     missing = [name for name in ("numpy", "scipy") if not find_spec(name)]
     if missing:
         return f"The course needs {' and '.join(missing)}. Run: %pip install {' '.join(missing)}"
-    if find_spec("autograder"):
+    installed = find_spec("autograder")
+    if installed:
+        sys.path.append(str(Path(installed.origin).parents[1]))  # other folders of the course lie beside it
         return None
     folder = course_folder()
     if not folder and not FETCH:

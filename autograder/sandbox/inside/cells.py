@@ -7,7 +7,7 @@ import warnings
 PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "python", "python3")  # the body of any other is not Python
 MAX_STUMBLES = 20  # each costs a reading of the whole cell
 MAX_READ_AGAIN = 1 << 16  # characters, all readings of a cell but the first: in some, Python takes 0.1 ms for each
-MAX_FIELDS = 500_000  # an f-string's fields times its length, of a cell: so many steps Python 3.11 takes, and more
+MAX_FIELDS = 2 * 10**6  # an f-string's fields times its length, of a cell: so many steps Python 3.11 takes, and more
 MAX_NOT_ASCII = 1000  # in one piece: Python puts the marks over a letter of a name in order, two by two
 _LONG, _SHORT = r"{0}(?s:[^\\]|\\.)*?(?:{0}|\\?\Z)", r"{0}(?:[^{0}\\\n]|\\(?s:.))*+{0}?"  # to the end where none is
 _QUOTED = (*(_LONG.replace("{0}", 3 * quote) for quote in "'\""), *(_SHORT.replace("{0}", quote) for quote in "'\""))
@@ -43,7 +43,8 @@ def python(source):
         if (lines[first][2:].split() or [""])[0] not in PYTHON_MAGICS:
             return "", ast.Module([], []), "", "a cell"
         lines[first] = ""
-    for stumbles in range(min(MAX_STUMBLES, 2 + MAX_READ_AGAIN // (len(source) + 1))):
+    size = len(source) * (1 + source.count("{") // 100)  # many fields take as long as much text
+    for stumbles in range(min(MAX_STUMBLES, 2 + MAX_READ_AGAIN // (size + 1))):
         code = "\n".join(lines)
         try:
             return code, parse(code), "", _lines(count)
