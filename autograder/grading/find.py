@@ -206,10 +206,15 @@ def _rank(path, folder, end):
 
 
 def file_bytes(path, folder):
-    """A file of a submission: no pipe, no link on the way to it from `folder`, and no more than a notebook may have."""
+    """A file of a submission: no pipe, no link on the way to it, and no more than a notebook may have.
+
+    The way begins at the student's folder, of which `folder` is a part: where students make their own folders, that
+    can have become a link, too.
+    """
+    home = folder.parent
     try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        for part in path.relative_to(folder).parts:
+        handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        for part in path.relative_to(home).parts:
             above = handle
             try:
                 handle = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=above)

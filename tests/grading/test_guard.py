@@ -256,19 +256,27 @@ def test_a_file_that_is_exchanged_while_the_class_is_graded(course, monkeypatch)
     assert course.verdict("mal")["status"] == "graded"
 
 
-def test_a_folder_that_becomes_a_link_is_not_followed(course, monkeypatch):
+@pytest.mark.parametrize("step", [(find, "_choose"), (run, "_task")], ids=["chosen", "read again"])
+@pytest.mark.parametrize("whose", ["student", "chapter"])
+def test_a_folder_that_becomes_a_link_is_not_followed(course, monkeypatch, whose, step):
+    """Who makes folders in `submitted/` can exchange their own for a link to another's, at any time."""
     three(course)
-    task = run._task
+    before = getattr(*step)
+    mine, another = course.folder / "submitted/mal", course.folder / "submitted/ada"
+    if whose == "chapter":
+        mine, another = mine / "patchify", another / "patchify"
 
-    def exchanged(one):
-        if one.student == "mal":
-            os.rename(one.folder, one.folder.with_name("away"))
-            one.folder.symlink_to(course.folder / "submitted/ada/patchify")
-        return task(one)
+    def exchanged(one, *more):
+        if "mal" in repr(one) and not mine.is_symlink():
+            os.rename(mine, mine.with_name(".away"))
+            mine.symlink_to(another)
+        return before(one, *more)
 
-    monkeypatch.setattr(run, "_task", exchanged)
+    monkeypatch.setattr(*step, exchanged)
     course.run("grade", "--workers", 1)
+    assert mine.is_symlink()
     assert course.verdict("mal")["status"] == "not readable"
+    assert course.verdict("ada")["status"] == "graded"
 
 
 # ------------------------------------------------------------------------------------------ processes
