@@ -1,10 +1,12 @@
 """One hostile string in every place of a submission, followed through every command and every file that is written."""
 
 import csv
+import html
 import io
 import json
 import os
 import re
+import time
 import unicodedata
 from html.parser import HTMLParser
 
@@ -12,6 +14,7 @@ import nbformat
 import pytest
 from build import STUDENTS, notebook, submit
 from nbconvert import HTMLExporter
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from autograder import clean
 
@@ -183,6 +186,32 @@ def test_all_that_is_printed_goes_one_way():
 )
 def test_markdown_that_runs_nothing(text, shown):
     assert clean.markdown(text) == (text if shown is None else shown)
+
+
+MACROS = [r"&#36;&#92;href{javascript:x}{y}&#36;", r"&dollar;&bsol;href{javascript:x}{y}&dollar;",
+          r"&#36;\hr&#101;f{javascript:x}{y}&#36;", r"&#x24;\requir&#x65;{html}&#x24;",
+          r"$&#92;style{position:fixed}{y}$"]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", MACROS)
+def test_no_entity_becomes_a_macro_on_the_page(text):
+    """MathJax reads the text of the page, in which nbconvert has put characters for entities."""
+
+    def shown(source):
+        page, _ = HTMLExporter().from_notebook_node(new_notebook(cells=[new_markdown_cell(source)]))
+        (cell,) = re.findall(r'data-mime-type="text/markdown">(.*?)</div>', page, re.DOTALL)
+        return html.unescape(cell)
+
+    assert not re.search(r"\\(href|require|style)", shown(clean.markdown(text)))
+    assert text[0] == "$" or re.search(r"\$\\(href|require|style)", shown(text))
+
+
+@pytest.mark.parametrize("text", ["](", "](((", "](.", "](:", "]:x", "&#", "&a", "](a&lt"])
+def test_markdown_is_cleaned_in_time(text):
+    """One process writes down the whole class's grades, and a notebook may have 16 MB of it."""
+    start = time.process_time()
+    clean.markdown(text * (2**22 // len(text)))
+    assert time.process_time() - start < 3  # 0.5 s; it was 9 s
 
 
 def test_a_restored_notebook_can_be_shown(course):
