@@ -1,11 +1,13 @@
 """Spreading submissions over the workers of a Dask scheduler, for more than one machine."""
 
+import asyncio
 import logging
 import time
 from collections import Counter
 
 import dask
-from distributed import Client, as_completed
+from distributed import Client, Security, as_completed
+from distributed.core import rpc
 
 from autograder.grading.classroom import CommandError
 from autograder.grading.grade import fault, grade_task, not_graded, prove_sandbox
@@ -50,11 +52,18 @@ def spread(todo, task, limits, scheduler):
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with dask.config.set(SETTINGS):
         try:
+            asyncio.run(_identity(scheduler))
             client = Client(scheduler, timeout=PATIENCE, set_as_default=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, MemoryError) as error:  # what is no scheduler may seem to promise exabytes
             raise CommandError(f"no Dask scheduler answers at {scheduler}") from error
         with client:
             yield from _Run(client, todo, task, limits).results()
+
+
+async def _identity(scheduler):
+    """Ask a scheduler who it is: a `Client` waits for ever for what takes the connection and says nothing."""
+    async with rpc(scheduler, connection_args=Security().get_connection_args("client")) as asked:
+        await asyncio.wait_for(asked.identity(), PATIENCE)
 
 
 class _Run:

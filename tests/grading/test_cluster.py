@@ -1,15 +1,19 @@
 """A real Dask scheduler and worker processes on loopback, and what happens when they are killed."""
 
+import contextlib
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from build import EXPECTED, STUDENTS, notebook, submit
+
+from autograder.grading import cluster as spreader
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": ROOT}
@@ -151,3 +155,27 @@ def test_no_scheduler_there(course):
     submit(course.folder, "ada", notebook(STUDENTS["ada"]))
     done = course.command("grade", "--scheduler", "tcp://127.0.0.1:1", status=1)
     assert "no Dask scheduler answers" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("says", [b"", b"GET / HTTP/1.0\r\n\r\n" * 99, b"\xff" * 99, None])
+def test_what_answers_as_no_scheduler_does_is_none(course, monkeypatch, says):
+    """A program that takes the connection and says nothing, or something else; and an address of no known kind."""
+    monkeypatch.setattr(spreader, "PATIENCE", 3)
+    submit(course.folder, "ada", notebook(STUDENTS["ada"]))
+    start = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer():
+            with contextlib.suppress(OSError):
+                while True:
+                    connections.append(listening.accept()[0])
+                    connections[-1].sendall(says)
+
+        connections = []
+        threading.Thread(target=answer, daemon=True).start()
+        port = listening.getsockname()[1]
+        address = "nothing://here" if says is None else f"tcp://127.0.0.1:{port}"
+        done = course.run("grade", "--scheduler", address, status=1)
+        listening.shutdown(socket.SHUT_RDWR)
+    assert f"no Dask scheduler answers at {address}" in done.stderr
+    assert time.monotonic() - start < 25  # the connection is tried again for some seconds; it hung
