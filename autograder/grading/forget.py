@@ -30,7 +30,8 @@ def forget(classroom, url, student, *, really):
     CommandError
         There is nothing of that student, or it is no student's id.
     """
-    if student != student.strip() or student in (".", "..") or "/" in student or "\0" in student:
+    text = student.encode("utf-8", "replace").decode()  # without bytes that are none
+    if student != text.strip() or student in (".", "..") or "/" in student or "\0" in student:
         raise CommandError(f"{student!r} is no student's id")
     with only_writer(classroom):
         found = [

@@ -138,7 +138,7 @@ def test_a_student_is_forgotten_and_nobody_else(two):
     assert two.run("grade").stdout.splitlines()[-1] == "3 submissions: 3 graded; 0 in this run"
 
 
-@pytest.mark.parametrize("name", ["..", ".", "../course", "ada/patchify", "", " ada"])
+@pytest.mark.parametrize("name", ["..", ".", "../course", "ada/patchify", "", " ada", "l\udce9a"])
 def test_only_a_student_is_forgotten(two, name):
     before = everything(two.folder)
     two.run("forget", name, "--yes", status=2 if not name else 1)
