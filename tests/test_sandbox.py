@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autograder.sandbox.host import Sandbox, SandboxFailed, SandboxUnavailable, Session
+from autograder.sandbox.host import Sandbox, SandboxFailed, SandboxUnavailable
 
 STUB = 'def f(x):\n    """Twice x."""\n    raise NotImplementedError'
 GOOD = "def f(x):\n    return 2 * x"
@@ -332,11 +332,13 @@ def test_where_namespaces_are_forbidden(monkeypatch, tmp_path, line):
 def test_where_the_first_session_breaks_the_sandbox(monkeypatch):
     """As where the system allows no more process namespaces: that is known before anything is graded."""
 
-    def breaks(box, cells, names):
-        box.control.sendall(b"no order")  # what it does not survive
-        return Session(box, cells, names)
+    start = Sandbox.start
 
-    monkeypatch.setattr(Sandbox, "session", breaks)
+    def breaks(box):
+        start(box)
+        box.control.sendall(b"no order")  # what it does not survive; one that has died of it is started again
+
+    monkeypatch.setattr(Sandbox, "start", breaks)
     box = Sandbox(("numpy",))
     with pytest.raises(SandboxUnavailable, match=r"JSONDecodeError.*user namespaces"), box:
         pass

@@ -2,11 +2,12 @@
 
 import ast
 import builtins
+from pathlib import Path
 
 import jupytext
 import pytest
-from conftest import ROOT
 
+ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT / "book").with_suffix("").as_posix()
                for folder in ("", "gpu") for path in (ROOT / "book" / folder).glob("*.md"))  # fmt: skip
 HIDDEN = {"remove-input", "hide-input", "remove-cell", "hide-cell"}
