@@ -171,7 +171,7 @@ def site(pytestconfig):
 @pytest.fixture(scope="session")
 def opened_by_cells(site):
     """The files that the cells of the site's pages have opened, when these were last run."""
-    if not opened().is_dir():
+    if not any(opened().glob("*")):  # or a build of theirs was cut off before it ran a cell
         pytest.skip("the site that is here was not built by the tests")
     return {Path(line) for file in opened().iterdir() for line in file.read_text().splitlines()}
 
